@@ -175,7 +175,8 @@ def test_shares_and_time_scales_of_a_chain(chains):
     assert_allclose(found.timescales, exact, rtol=0.15)
     assert (found.timescale_intervals[:, 0] < found.timescales).all()
     assert ((found.population_intervals[:, 0] < 0.25) & (found.population_intervals[:, 1] > 0.25)).all()
-    assert "stay for one lag" in repr(found)
+    assert found.cells()[1][0][2].startswith(f"{found.stays[0]:.1%} (")
+    assert found.cells()[1][0][2] in repr(found)
     halves = metastability(model, [X[:10_000], X[10_000:]], states, random_state=0)
     assert_allclose(halves.populations, found.populations, atol=0.02)
 

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from kdmaps.cli._app import app, print_table, say
-from kdmaps.cli._models import load_modes, require_table, select_columns
+from kdmaps.cli._models import load_modes, require_table, select_columns, write_table
 from kdmaps.cli._options import (
     OUTPUT,
     TRAJECTORY,
@@ -52,10 +52,9 @@ def forecast(
     from kdmaps.data.correlation import trajectories_of
     from kdmaps.dynamics import forecast as forecast_observables
     from kdmaps.estimators.model_files import read_header
-    from kdmaps.utils.files import replacing
     from kdmaps.utils.progress import reporting, stage
 
-    write = make_writer(out.suffix.lower())
+    make_writer(out.suffix.lower())  # raises before the work if a package is missing
     check_outputs(force, out)
     fitted = load_modes(model)
     require(fitted.lag_ is not None, "MODEL", "this model was fitted without --lag; fit one with --lag.")
@@ -78,9 +77,7 @@ def forecast(
     columns = [name for each in names for name in (each, f"{each}_error")]
     numbers = np.stack([found.values, found.errors], axis=-1).reshape(len(times) * len(last), -1)
     places: dict[str, Any] = {"time": np.repeat(found.times, len(last)), "row": np.tile(last, len(times))}
-    out.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(out) as (file,):
-        write(file, numbers, columns, places)
+    write_table(out, numbers, columns, places)
     say(f"Written: {out}")
 
 

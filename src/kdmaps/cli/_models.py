@@ -63,12 +63,11 @@ def transform(
     from kdmaps.cli._reading import messages, open_files, places_of
     from kdmaps.data import make_writer
     from kdmaps.estimators.kernel_map import load
-    from kdmaps.utils.files import replacing
 
     fitted = load(model)
     q = is_committor(fitted)
     out = Path("committor.csv" if q else "modes.csv") if out is None else out
-    write = make_writer(out.suffix.lower())
+    make_writer(out.suffix.lower())  # raises before the work if a package is missing
     check_outputs(force, out)
     with warnings.catch_warnings(record=True, action="always") as caught:
         table = open_files(files, reference)
@@ -86,9 +85,8 @@ def transform(
         modes = fitted.transform(samples, out=out)
     else:
         modes = np.asarray(fitted.predict(samples))[:, None] if q else fitted.transform(samples)
-        with replacing(out) as (file,):
-            names = ["q"] if q else list(fitted.get_feature_names_out())
-            write(file, modes, names, places_of(files, table, len(modes)))
+        names = ["q"] if q else list(fitted.get_feature_names_out())
+        write_table(out, modes, names, places_of(files, table, len(modes)))
     say(f"{len(modes)} samples, {'q' if q else f'{modes.shape[1]} modes'}: {out}")
 
 
@@ -223,6 +221,16 @@ def require_table(path: Path, formats: tuple[str, ...] = TABLE_FORMATS) -> None:
     )
 
 
+def write_table(out: Path, values: np.ndarray, names: list[str], places: dict[str, Any]) -> None:
+    """Write a table in the format of its ending, completely or not at all; `places` are its first columns."""
+    from kdmaps.data import make_writer
+    from kdmaps.utils.files import replacing
+
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(out) as (file,):
+        make_writer(out.suffix.lower())(file, values, names, places)
+
+
 def select_columns(fitted: Any, table: Table, files: Files) -> Source:
     """Select the columns that the model was fitted to: as given, or else by name, or else all."""
     from kdmaps.cli._reading import with_angles
@@ -331,13 +339,8 @@ def states(
 
 def _write_states(out: Path, memberships: np.ndarray, places: dict[str, Any], labels: np.ndarray, **more: Any) -> None:
     """Write the state of each row, counted from 1, and its memberships."""
-    from kdmaps.data import make_writer
-    from kdmaps.utils.files import replacing
-
-    out.parent.mkdir(parents=True, exist_ok=True)
     names = [f"membership{k + 1}" for k in range(memberships.shape[1])]
-    with replacing(out) as (file,):
-        make_writer(out.suffix.lower())(file, memberships, names, {**places, "state": labels + 1, **more})
+    write_table(out, memberships, names, {**places, "state": labels + 1, **more})
     say(f"Written: {out}")
 
 
@@ -371,16 +374,8 @@ def _show_passages(
 
     step = fitted.modes_.clock.time_step
     unit = unit or ("rows" if step == 1 else "the unit of --time-step")
-    rows = [
-        [
-            str(row["state"] + 1),
-            f"{row['population']:.1%} ({row['population_low']:.1%}…{row['population_high']:.1%})",
-            f"{row['stays']:.1%} ({row['stays_low']:.1%}…{row['stays_high']:.1%})",
-        ]
-        for row in shares.table()
-    ]
     say(f"States on held-out rows ({shares.confidence:.0%} intervals), and the share that stays for one lag:")
-    print_table(["state", "population", "stays"], rows)
+    print_table(*shares.cells())
     shown = [", ".join(f"{t:.4g}" for t in part) for part in (shares.timescales, shares.mode_timescales)]
     say(f"Time scales of the Markov model of the states: {shown[0]}; of the modes: {shown[1]} ({unit}).")
     say(

@@ -14,11 +14,13 @@ from kdmaps.dynamics._states import CoarseStates, coarse_states
 from kdmaps.dynamics._timescales import check_reversible, project_model
 from kdmaps.estimators.transformer import ModeTransformer
 from kdmaps.spectrum.modes import Clock
+from kdmaps.utils.frames import aligned
+from kdmaps.utils.notebook import TableCard
 from kdmaps.utils.types import RandomStateLike, SamplesLike
 
 
 @dataclass(frozen=True)
-class Metastability:
+class Metastability(TableCard):
     """How metastable states are, on frames that the states were not found from; intervals from a block bootstrap."""
 
     populations: np.ndarray  #: (n_states,): shares of the frames with each label.
@@ -40,20 +42,24 @@ class Metastability:
         rows = zip(*columns, strict=True)
         return [{"state": k, **dict(zip(names, map(float, row), strict=True))} for k, row in enumerate(rows)]
 
+    def cells(self) -> tuple[list[str], list[list[str]]]:
+        """Return titles and rows of a table of states."""
+        titles, rows = ["state", "population", "stays"], []
+        for row in self.table():
+            shares = ((row[name], row[f"{name}_low"], row[f"{name}_high"]) for name in titles[1:])
+            rows.append(
+                [str(row["state"] + 1), *(f"{share:.1%} ({low:.1%}…{high:.1%})" for share, low, high in shares)]
+            )
+        return titles, rows
+
     def __repr__(self) -> str:
-        lines = [f"{len(self.stays)} states on held-out frames ({100 * self.confidence:g} % intervals)"]
-        lines += [
-            f"  label {row['state']}: population {row['population']:.3f} ({row['population_low']:.3f} – "
-            f"{row['population_high']:.3f}), {row['stays']:.1%} stay for one lag ({row['stays_low']:.1%} – "
-            f"{row['stays_high']:.1%})"
-            for row in self.table()
-        ]
-        times = ", ".join(
-            f"{t:.4g} ({low:.4g} – {high:.4g})"
-            for t, (low, high) in zip(self.timescales, self.timescale_intervals, strict=True)
-        )
+        titles, rows = self.cells()
+        title = f"{len(rows)} states on held-out frames ({100 * self.confidence:g} % intervals)"
+        found = zip(self.timescales, *self.timescale_intervals.T, strict=True)
+        times = ", ".join(f"{t:.4g} ({low:.4g} – {high:.4g})" for t, low, high in found)
         modes = ", ".join(f"{t:.4g}" for t in self.mode_timescales[: len(self.timescales)])
-        return "\n".join([*lines, f"  time scales of the states: {times}; of the modes: {modes}"])
+        last = f"time scales of the states: {times}; of the modes: {modes}"
+        return "\n".join([title, *aligned([titles, *rows]), last])
 
 
 def metastability(
