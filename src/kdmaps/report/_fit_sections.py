@@ -127,7 +127,8 @@ def times(subject: Subject) -> Section:
         beside.append(figure(draw, "How much of each mode is new", "independence", caption))
     verdict = f"Slowest: {summary.slowest}; the next mode is faster by a factor of {summary.gap:.3g}."
     table = Table("time scales", summary.columns, summary.rows)
-    return Section("times", "Time scales", verdict, [table, Beside(beside)])
+    title = "Time scales" if subject.koopman is None else "Singular functions"
+    return Section("times", title, verdict, [table, Beside(beside)])
 
 
 def energy(subject: Subject) -> Section | None:
@@ -335,11 +336,11 @@ def reproduction(subject: Subject) -> Section:
 #: Sections in their order on the page.
 SECTIONS: tuple[Callable[[Subject], Section | None], ...] = (
     samples,
+    oscillations,
     modes,
     times,
     energy,
     trajectory,
-    oscillations,
     states,
     passages,
     inputs,

@@ -154,13 +154,13 @@ def render_report(
 def _facts(subject: Subject) -> list[tuple[str, str]]:
     """Return the numbers at the top of the page."""
     summary, effective = subject.summary, subject.summary.effective_samples
+    times = [("longest time scale", summary.slowest), ("next mode faster by a factor of", f"{summary.gap:.4g}")]
     return [
         (
             "samples" if summary.lag is None else "frames",
             f"{len(subject.X):,}{'' if effective is None else f' ({effective:,.0f} effective)'}",
         ),
         *([] if summary.lag is None else [("lag", summary.lag_time)]),
-        ("longest time scale", summary.slowest),
-        ("next mode faster by a factor of", f"{summary.gap:.4g}"),
+        *(times if subject.koopman is None else []),  # singular functions need not be slow
         *([] if summary.search is None else [("agreement of the folds", f"{summary.search.fold_agreement:.3f}")]),
     ]
