@@ -370,8 +370,6 @@ def _show_passages(
     unit: str | None,
 ) -> None:
     """Print a table with one line for each initial state, a table of held-out shares, and the warnings."""
-    from kdmaps.report.text import passage_table
-
     step = fitted.modes_.clock.time_step
     unit = unit or ("rows" if step == 1 else "the unit of --time-step")
     say(f"States on held-out rows ({shares.confidence:.0%} intervals), and the share that stays for one lag:")
@@ -382,8 +380,7 @@ def _show_passages(
         f"Mean first passage times between the cores of states, in {unit} ({times.confidence:.0%} intervals), for rows "
         f"{step:g} apart as in the fit:"
     )
-
-    print_table(*passage_table(times))
+    print_table(*times.cells())
     missing = [str(k + 1) for k in range(n_states) if k not in times.labels]
     if missing:
         notes = [*notes, f"no row is in the core of state {', '.join(missing)}; use fewer --states."]

@@ -25,6 +25,7 @@ from kdmaps.dynamics._states import CoarseStates
 from kdmaps.dynamics._timescales import project_model
 from kdmaps.estimators.transformer import ModeTransformer
 from kdmaps.exceptions import UnreliableModesWarning
+from kdmaps.summary import show_interval
 from kdmaps.utils.frames import check_rows, join_rows, records
 from kdmaps.utils.notebook import TableCard
 from kdmaps.utils.threads import slices
@@ -75,6 +76,14 @@ class PassageTimes(TableCard):
         low, high = self.intervals[i, j].T
         named = {"from": self.labels[i], "to": self.labels[j]}
         return records(**named, time=self.times[i, j], time_low=low, time_high=high)
+
+    def cells(self) -> tuple[list[str], list[list[str]]]:
+        """Return titles and rows of a table with one row for each initial state."""
+        names, rows = [str(label + 1) for label in self.labels], []
+        for i, (name, times) in enumerate(zip(names, self.times, strict=True)):
+            shown = [f"{t:.4g} ({show_interval(ends)})" for t, ends in zip(times, self.intervals[i], strict=True)]
+            rows.append([name, *shown[:i], "", *shown[i + 1 :]])
+        return ["from state", *(f"to {name}" for name in names)], rows
 
     def __repr__(self) -> str:
         lines = [f"Mean first passage times in the unit of time_step ({100 * self.confidence:g} % intervals)"]

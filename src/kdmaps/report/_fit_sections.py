@@ -19,7 +19,6 @@ from kdmaps.report.text import (
     implied_sentence,
     implied_table,
     lag_sentences,
-    passage_table,
     state_sentences,
     state_table,
 )
@@ -230,7 +229,6 @@ def passages(subject: Subject) -> Section | None:
     if times is None:
         return None
     i, j = np.unravel_index(np.argmax(times.times), times.times.shape)
-    titles, rows = passage_table(times)
     unit = summary.unit or ("frames" if summary.time_step == 1 else "the unit of time_step")
     slowest = f"{times.times[i, j]:.3g} {summary.unit or ''}".strip()
     return Section(
@@ -238,7 +236,7 @@ def passages(subject: Subject) -> Section | None:
         "Passage times",
         f"Slowest passage: from state {times.labels[i] + 1} to state {times.labels[j] + 1} in {slowest} on average.",
         [
-            Table("passage times", titles, rows),
+            Table("passage times", *times.cells()),
             Text(
                 f"Mean first passage times between the cores of states, in {unit}, with {times.confidence:.0%} "
                 "intervals. A time scale is shorter: between two states, its inverse is the sum of both rates."

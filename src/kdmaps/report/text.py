@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from kdmaps.dynamics import CoarseStates, PassageTimes, Validation, coarse_states, suggest_states
+from kdmaps.dynamics import CoarseStates, Validation, coarse_states, suggest_states
 from kdmaps.spectrum.modes import rate_ratios
 from kdmaps.summary import FitSummary, count_frames, show_interval, with_unit
 
@@ -111,17 +111,6 @@ def state_sentences(states: CoarseStates, rates: np.ndarray) -> list[str]:
             f"{states.valley:.0%} of the density inside.{doubt}"
         )
     return found
-
-
-def passage_table(times: PassageTimes) -> tuple[list[str], list[list[str]]]:
-    """Return titles and rows of a table of passage times with their intervals, one row for each initial state."""
-    names, numbers = [str(label + 1) for label in times.labels], range(len(times.labels))
-    rows = [[names[i], *("" if i == j else _passage(times, i, j) for j in numbers)] for i in numbers]
-    return ["from state", *(f"to {name}" for name in names)], rows
-
-
-def _passage(times: PassageTimes, i: int, j: int) -> str:
-    return f"{times.times[i, j]:.4g} ({show_interval(times.intervals[i, j])})"
 
 
 def count_states(states: CoarseStates | None) -> str:
