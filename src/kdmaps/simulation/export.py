@@ -191,7 +191,7 @@ def plumed_input(
         raise ValueError(f"arguments must be distinct labels, one per column of X, got {arguments!r}.")
     if not _is_label(label):
         raise ValueError(f"label must be a word without spaces, commas or '=', got {label!r}.")
-    frequencies, radius, phase = _cosines(basis, a)
+    frequencies, radius, phase = cosine_waves(basis, a)
     origin = _numbers(basis.origin)
     for i, (w, b) in enumerate(zip(frequencies, phase, strict=True), start=1):
         angle = f"ARG={','.join(names)} COEFFICIENTS={_numbers(w)} PARAMETERS={origin}"
@@ -211,7 +211,7 @@ def plumed_kolmogorov(model: Exported, arguments: Sequence[Any], label: str, ene
     The slopes of q are sums of sines of the same angles, so that PLUMED finds the forces by the chain rule.
     """
     basis, a, _ = _fourier_mode(model, 0, "PLUMED")
-    q, (frequencies, radius, phase) = f"{label}_q", _cosines(basis, a)
+    q, (frequencies, radius, phase) = f"{label}_q", cosine_waves(basis, a)
     lines, numbers, columns = [], range(1, len(radius) + 1), range(1, basis.dim + 1)
     for i, b in zip(numbers, phase, strict=True):
         lines.append(f"{label}_sine{i}: CUSTOM ARG={q}_angle{i} FUNC=sin(x+({b:.17g})) PERIODIC=NO")
@@ -271,7 +271,7 @@ def mode_waves(basis: FourierBasis, a: np.ndarray) -> tuple[np.ndarray, np.ndarr
     return basis.frequencies, cosines, sines
 
 
-def _cosines(basis: FourierBasis, a: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def cosine_waves(basis: FourierBasis, a: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the frequencies w, factors r and phases b of the waves r cos(wᵀ(x - x_0) + b)."""
     frequencies, cosines, sines = mode_waves(basis, a)
     return frequencies, np.hypot(cosines, sines), np.arctan2(-sines, cosines)

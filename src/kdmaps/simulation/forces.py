@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kdmaps.bases import FourierBasis
 from kdmaps.estimators.committor import AdaptiveCommittor
-from kdmaps.simulation.export import LOGIT, Exported, checked_logit, checked_mode, mode_waves, plumed_kolmogorov
+from kdmaps.simulation.export import LOGIT, Exported, checked_logit, checked_mode, cosine_waves, plumed_kolmogorov
 from kdmaps.simulation.fields import Field, KolmogorovField, ModeField, WallField, checked_support
 from kdmaps.simulation.inputs import AlignedPositions, Columns, Distance, Input, Torsion
 from kdmaps.utils.optional import optional
@@ -449,10 +449,8 @@ def _expression(model: Exported, mode: int, columns: Columns) -> Any:
             forces[f"d{number}"] = inner = openmm.CustomBondForce("r")
             inner.addBond(*one.atoms)
             names.append(f"d{number}")
-    frequencies, cosines, sines = mode_waves(basis, a)
-    phases = np.arctan2(-sines, cosines) - frequencies @ basis.origin
-    waves = []
-    for radius, phase, w in zip(np.hypot(cosines, sines), phases, frequencies, strict=True):
+    waves, (frequencies, radii, phases) = [], cosine_waves(basis, a)
+    for radius, phase, w in zip(radii, phases - frequencies @ basis.origin, frequencies, strict=True):
         angle = "".join(f"{wj:+.17g}*{name}" for wj, name in zip(w, names, strict=True))
         waves.append(f"{radius:+.17g}*cos({phase:.17g}{angle})")
     force = openmm.CustomCVForce("; ".join([f"{-offset:.17g}" + "".join(waves), *definitions]))

@@ -188,16 +188,15 @@ def smallest_residuals(points: np.ndarray, train: TwoSided, test: TwoSided) -> n
     g minimises the quotient on training pairs (residual DMD, M. Colbrook and A. Townsend, Commun. Pure Appl. Math. 77,
     221 (2024)). The features of both sums are the functions among which g is sought.
     """
+
+    def squares(sums: TwoSided, value: complex) -> np.ndarray:
+        return abs(value) ** 2 * sums.first + sums.second - value * sums.cross.T - np.conj(value) * sums.cross
+
     found = np.empty((2, len(points)))
     for k, point in enumerate(points):
-        g = linalg.eigh(_residual(train, point), train.first, subset_by_index=[0, 0])[1][:, 0]
-        found[:, k] = [(g.conj() @ C @ g).real for C in (_residual(test, point), test.first)]
+        g = linalg.eigh(squares(train, point), train.first, subset_by_index=[0, 0])[1][:, 0]
+        found[:, k] = [(g.conj() @ C @ g).real for C in (squares(test, point), test.first)]
     return found
-
-
-def _residual(sums: TwoSided, value: complex) -> np.ndarray:
-    """Return the matrix of the quadratic form E|g(y) - λg(x)|², about the means."""
-    return abs(value) ** 2 * sums.first + sums.second - value * sums.cross.T - np.conj(value) * sums.cross
 
 
 def held_out_tests(
@@ -220,11 +219,9 @@ def held_out_tests(
         psi, known, cosines = refit(train, sums.first, both[:, : len(right)] @ right, ridge, regularization)
         agreement += cosines / len(parts)
         own = two_sided(test)
-        forms = [(_residual(own, value), (own.first + own.second) / 2) for value in known]
-        errors += (
-            test.weight
-            * np.array([[(f.conj() @ C @ f).real for C in pair] for f, pair in zip(psi.T, forms, strict=True)]).T
-        )
+        first, second, cross = (np.einsum("ik,ik->k", psi.conj(), C @ psi) for C in own[:3])
+        error = np.abs(known) ** 2 * first + second - 2 * (known.conj() * cross).real
+        errors += test.weight * np.real([error, (first + second) / 2])
     return agreement, excess(errors[0] / errors[1], values)
 
 
