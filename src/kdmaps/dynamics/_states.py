@@ -17,7 +17,7 @@ from kdmaps.data.inputs import join_trajectories
 from kdmaps.data.sources import ArraySource
 from kdmaps.spectrum.modes import rate_ratios
 from kdmaps.utils.frames import join_rows
-from kdmaps.utils.notebook import card
+from kdmaps.utils.notebook import TableCard
 from kdmaps.utils.optional import optional
 from kdmaps.utils.types import SamplesLike
 from kdmaps.utils.validation import checked_weight, unit_weight
@@ -37,7 +37,7 @@ CLUSTERED, MOST_STATES, RAREST, FEWEST = 4_000, 12, 0.005, 200
 
 
 @dataclass(frozen=True)
-class CoarseStates:
+class CoarseStates(TableCard):
     """Assignment of the samples to states; the samples of several trajectories are concatenated.
 
     Examples
@@ -83,14 +83,14 @@ class CoarseStates:
             f"{crisp:.0%} of the samples have a membership above {self.crisp:g}"
         )
 
-    def _repr_html_(self) -> str:
+    def cells(self) -> tuple[list[str], list[list[str]]]:
+        """Return titles and rows of a table of states."""
         rows = []
         for k, part in enumerate(self.populations):
             own = self.memberships[self.labels == k, k]
             inside = np.mean(own > self.crisp) if own.size else 0.0
-            rows.append([str(k + 1), str(k), f"{part:.1%}", str(own.size), f"{inside:.0%}"])
-        titles = ["state", "label", "population", "samples", f"membership above {self.crisp:g}"]
-        return card(f"{len(rows)} coarse states of {len(self.labels)} samples", titles, rows)
+            rows.append([str(k + 1), f"{part:.1%}", str(own.size), f"{inside:.0%}"])
+        return ["state", "population", "samples", f"inside (membership > {self.crisp:g})"], rows
 
     @property
     def separated(self) -> bool:

@@ -74,13 +74,10 @@ def state_table(
     states: CoarseStates, representatives: np.ndarray, names: Sequence[str] | None = None
 ) -> tuple[list[str], list[list[str]]]:
     """Return titles and rows of a table of states; `representatives` are rows of the data, -1 for none."""
-    rows = []
-    for k, population in enumerate(states.populations):
-        own = states.labels == k
-        inside = np.mean(states.memberships[own, k] > states.crisp) if own.any() else 0.0
-        typical = ", ".join(str(row) if names is None else names[row] for row in representatives[k] if row >= 0)
-        rows.append([str(k + 1), f"{population:.1%}", str(int(own.sum())), f"{inside:.0%}", typical])
-    return ["state", "population", "samples", f"inside (membership > {states.crisp:g})", "typical rows"], rows
+    titles, rows = states.cells()
+    for row, chosen in zip(rows, representatives, strict=True):
+        row.append(", ".join(str(i) if names is None else names[i] for i in chosen if i >= 0))
+    return [*titles, "typical rows"], rows
 
 
 def state_sentences(states: CoarseStates, rates: np.ndarray) -> list[str]:
