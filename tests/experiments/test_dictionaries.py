@@ -92,25 +92,28 @@ def test_the_metric_helps_among_inputs_that_do_not_matter():
     )
     assert states(PAGE, "SubR²", metric, first, 48)
     assert states(PAGE, "Modes as inputs", modes, both)
-    assert np.abs(np.mean(gains("metric", "r2"))) < 0.005  # "little"
+    gain = gains("metric", "r2")
+    assert states(PAGE, "The metric", f"{gain.mean():.3f}"[1:], f"{gain.std() / np.sqrt(len(gain) - 1):.3f}"[1:])
 
 
 def test_modes_as_inputs_raise_the_score_but_not_the_accuracy():
     score, truth = gains("modes", "score"), gains("modes", "r2")
     assert np.all(score > 0)
-    assert (len(score), np.sum(truth > 0)) == (15, 1)
+    assert (len(score), np.sum(truth > 0)) == (15, 2)
     lost = np.array([row["second"]["rate"] / row["first"]["rate"] < 0.5 for row in of("modes", False)])
     assert lost.sum() == 2
     assert np.all(gains("modes", "fresh")[lost] < 0)
-    assert states(PAGE, "Modes as inputs", 15, 1)
+    assert states(PAGE, "Modes as inputs", 15, 2)
 
 
 def test_more_bandwidths_add_nothing():
     assert abs(gains("families", "r2").mean()) < 0.005
-    assert abs(gains("families", "score").mean()) < 0.005
+    score = gains("families", "score")
+    assert abs(score.mean()) < score.std() / np.sqrt(len(score) - 1)
 
 
-def test_no_dictionary_helps_two_samples_in_ten_dimensions():
-    for seed in (9700, 9701):
-        mine = [row["r2"] for row in ROWS if (row["problem"], row["seed"]) == ("ou10d", seed)]
-        assert max(mine) < 0.83  # with three of four modes right, .75 and what is left of the fourth
+def test_a_mode_is_wrong_in_two_samples_in_ten_dimensions():
+    for seed, right in ((9700, set()), (9701, {"metric"})):
+        mine = [row for row in ROWS if (row["problem"], row["seed"]) == ("ou10d", seed)]
+        # With three of four modes right, .75 and what is left of the fourth.
+        assert {row["dictionary"] for row in mine if row["r2"] > 0.83} == right
