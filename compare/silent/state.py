@@ -119,4 +119,4 @@ def changed(change: dict[str, float]) -> tuple[str, bool]:
 )
 def digit() -> tuple[str, bool]:
     """One digit of a checkpoint changed."""
-    return chosen(*resumed({"replace": [(r'(?s)(.*(?:"value": |"score": \[))\d', r"\g<1>9")]}))
+    return chosen(*resumed({"replace": [(r'(?s)(.*(?:"value": |"score": \[)-?)\d', r"\g<1>9")]}))

@@ -76,7 +76,12 @@ def test_where_a_network_is_first():
         if peer not in OURS
     }
     # The text mentions all of them.
-    assert won == {(5_000, "ou2d-4"): "VAMPnet"}
+    assert won == {
+        (5_000, "ou2d-4"): "VAMPnet",
+        (500, "muller-brown"): "VAMPnet",
+        (5_000, "muller-brown"): "Deep Ritz",
+    }
+    assert states(TEXT, "same", *set(subr2(500, "muller-brown", "VAMPnet", "kdmaps, lag")))
     assert states(TEXT, "ou2d-4", *subr2(5_000, "ou2d-4", "VAMPnet", "kdmaps, lag"), *single(5_000, "ou2d-4")[:2])
 
 
@@ -112,7 +117,7 @@ def test_order_on_muller_brown_depends_on_the_seed():
     mine = {(row["peer"], row["seed"]): row for row in usual(ROWS, 100_000) if row["problem"] == "muller-brown"}
     each = [mine[peer, seed]["subr2"] for peer in ("kdmaps", "Deep Ritz") for seed in (0, 1, 2)]
     assert states(TEXT, "muller-brown", *rounded(best_two("muller-brown")), *rounded(each))
-    assert 45 < max(mine["kdmaps", seed]["rate_error"] for seed in (0, 1, 2)) < 50  # "nearly fiftyfold"
+    assert 65 < max(mine["kdmaps", seed]["rate_error"] for seed in (0, 1, 2)) < 75  # "seventy"
 
 
 def patience(n, problem):
