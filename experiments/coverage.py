@@ -93,6 +93,9 @@ CASES: dict[str, Callable[[int], Draw]] = {
     "interleaved walkers": _interleaved,
     "biased, with weights": _biased,
     "50 dimensions": _independent(lambda: problems.load("triplewell2d+48x0.25"), 1000),
+    "noise, 30 columns": _independent(lambda: OrnsteinUhlenbeck((1.0,) * 30), 300),
+    "noise, 100 columns": _independent(lambda: OrnsteinUhlenbeck((1.0,) * 100), 1000),
+    "noise, 300 columns": _independent(lambda: OrnsteinUhlenbeck((1.0,) * 300), 1000),
 }
 #: Cases in one dimension with independent samples, for which the exact modes are evaluated, too.
 EXACT = list(CASES)[:4]

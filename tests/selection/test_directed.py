@@ -33,7 +33,8 @@ def folded():
 
 
 def united(sums, row):
-    return sum((part for part, chosen in zip(sums, row, strict=True) if chosen), start=sums[0] * 0.0)
+    first, *others = (part for part, chosen in zip(sums, row, strict=True) if chosen)
+    return sum(others, start=first)
 
 
 def test_folds_are_fitted_and_tested_at_both_ends(folded):
