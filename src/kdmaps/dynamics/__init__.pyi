@@ -9,7 +9,7 @@ from ._forecast import Forecast as Forecast
 from ._forecast import forecast as forecast
 from ._koopman import Koopman as Koopman
 from ._koopman import koopman as koopman
-from ._koopman_tests import KoopmanTrust as KoopmanTrust
+from ._koopman_trust import KoopmanTrust as KoopmanTrust
 from ._metastability import Metastability as Metastability
 from ._metastability import metastability as metastability
 from ._passage import Committor as Committor

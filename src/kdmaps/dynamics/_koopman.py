@@ -13,7 +13,7 @@ from kdmaps.bases import ModeBasis
 from kdmaps.data.inputs import join_trajectories
 from kdmaps.diagnostics.projection import Projection, evaluate
 from kdmaps.diagnostics.resampling import Resampling, basic_intervals
-from kdmaps.dynamics._koopman_tests import MAX_NOISE, KoopmanTrust, noise_of, tested, unstable
+from kdmaps.dynamics._koopman_trust import MAX_NOISE, KoopmanTrust, noise_of, tested, unstable
 from kdmaps.dynamics._timescales import check_lag
 from kdmaps.estimators.transformer import ModeTransformer, checked_source
 from kdmaps.forms.engines import chunk_rows
