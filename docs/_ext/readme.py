@@ -75,11 +75,9 @@ def findings() -> list[str]:
         f"learned modes in the span of the exact slow modes, 1 is best) is {min(own):.3f} to {max(own):.3f}. With "
         f"the paper's "
         f"own protocol it is {min(paper):.3f} to {max(paper):.3f}.",
-        f"- **In many dimensions.** With 1,000 samples, the error of the default is smaller than the error of the "
-        f"best graph "
-        f"method by a factor of {ratio[low]:.1f} in {low} dimensions and {ratio[high]:.0f} in {high}, although "
-        f"each graph has "
-        "the bandwidth that is best for the exact answer.",
+        "- **In many dimensions.** With 1,000 samples, the error of the default is smaller than the error of the best "
+        f"graph method by a factor of {ratio[low]:.1f} in {low} dimensions and {ratio[high]:.0f} in {high}. Each graph "
+        "has the bandwidth that is best for the exact answer.",
         f"- **Fast.** Processor time of a default fit, selection included, grows from {seconds[sizes[0]]:.1f} "
         f"seconds for "
         f"{sizes[0]:,} samples in ten dimensions to {seconds[sizes[-1]]:.0f} seconds for {sizes[-1]:,}.",

@@ -39,7 +39,7 @@ def residual_gap(
     mean : float, default=0
         c_0 = E φ/‖φ‖.
     exact : bool, default=True
-        Whether `rates` are exact rather than estimated.
+        True if `rates` are exact, False if they are estimated.
 
     Returns
     -------
