@@ -38,6 +38,8 @@ write_text("table.md", "\\u03c3 = 0.5\\n")
 print(locale.localeconv()["decimal_point"])
 print(json.dumps({p.name: hashlib.sha256(p.read_bytes()).hexdigest() for p in sorted(Path().rglob("*.*"))}))
 """
+#: 1 March 2026, UTC: the same date in all time zones, and a month whose name depends on the language.
+MARCH = "1772366400"
 OPTIONS = "--modes 2 --features 30 --kernel gaussian --bandwidth 3 --lambda 0.001 --resamples 20 --out out"
 
 
@@ -52,7 +54,7 @@ def files_in(folder, **environment):
     result = subprocess.run(
         [sys.executable, "-c", PROGRAM, *OPTIONS.split()],
         cwd=folder,
-        env={**keep, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1", **environment},
+        env={**keep, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1", "SOURCE_DATE_EPOCH": MARCH, **environment},
         capture_output=True,
         text=True,
         encoding="utf-8",

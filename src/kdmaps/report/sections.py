@@ -107,7 +107,7 @@ def render_page(
         facts=facts,
         warnings=warnings,
         notes=[part for part in notes.split("\n\n") if part.strip()],
-        date=_today().strftime("%-d %B %Y"),
+        date=_today().isoformat(),
         style=style,
         script=script,
         versions=library_versions(),
