@@ -92,9 +92,11 @@ def evidence_of(
     ]
     longest = np.max(times, axis=0)
     correlation_times = 1 + (longest - 1) / (1 + np.sqrt(10 * longest / n_samples))  # minus Sokal's standard error
-    changes = counted(np.stack([transition_parts(v, weight) for v in values.T], axis=1))
-    energy_samples = counted(weight[:, None] * energies)
-    misplaced = np.array([misplaced_energy(v, weight, weight * e) for v, e in zip(values.T, energies.T, strict=True)])
+    order = np.argsort(values, axis=0, kind="stable")
+    between = transition_parts(np.take_along_axis(values, order, axis=0), weight[order])
+    changes, weighted = counted(between), weight[:, None] * energies
+    energy_samples = counted(weighted)
+    misplaced = misplaced_energy(between, np.take_along_axis(weighted, order, axis=0))
     excess = np.maximum(misplaced - KOLMOGOROV / np.sqrt(energy_samples), 0)
     return Evidence(
         energy_samples=energy_samples,
@@ -163,30 +165,28 @@ def _blocks(modes: ModeBasis, X: np.ndarray) -> list[slice]:
 
 
 def transition_parts(values: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Return the energy of an exact mode between neighbouring values of the mode at the samples.
+    """Return the energy of exact modes between neighbouring values, which are sorted along the first axis.
 
     From -div(π a∇φ) = rate·π φ, the energy per unit of the mode's value s is rate·F(s) with F(s) = E[φ; φ > s]. Hence
     F(s)(s' - s) over the variance is the fraction between the neighbouring values s and s', without gradients. If one
     fraction is near 1, the mode changes in a region without samples.
     """
-    order = np.argsort(values, kind="stable")
-    values, weight = values[order], weight[order]
-    centred = values - weight @ values / weight.sum()
-    above = np.cumsum((weight * centred)[::-1])[::-1][1:]
-    return np.maximum(above, 0) * np.diff(centred)
+    centred = values - np.sum(weight * values, axis=0) / weight.sum(axis=0)
+    above = np.cumsum((weight * centred)[::-1], axis=0)[::-1][1:]
+    return np.maximum(above, 0) * np.diff(centred, axis=0)
 
 
-def misplaced_energy(values: np.ndarray, weight: np.ndarray, energies: np.ndarray) -> float:
-    """Return Kuiper's distance between the energy distributions of a mode and of an exact mode, over the mode's values.
+def misplaced_energy(between: np.ndarray, energies: np.ndarray) -> np.ndarray:
+    """Return Kuiper's distance between the energy distributions of modes and of exact modes, over the modes' values.
 
-    It tends to 0 for an exact mode (`transition_parts`), and is larger for modes smoothed by the regularization or the
-    kernel, and for modes that jump between samples.
+    `between` are the parts of exact modes (`transition_parts`), `energies` the weighted energies in the same order. The
+    distance tends to 0 for an exact mode, and is larger for modes smoothed by the regularization or the kernel, and for
+    modes that jump between samples.
     """
-    order, parts = np.argsort(values, kind="stable"), transition_parts(values, weight)
-    exact = np.append(0, np.cumsum(parts)) / max(parts.sum(), np.finfo(float).tiny)
-    own = energies[order] / max(energies.sum(), np.finfo(float).tiny)
-    difference = np.cumsum(own) - own / 2 - exact
-    return float(difference.max() - difference.min())
+    tiny = np.finfo(float).tiny
+    exact = np.cumsum(np.pad(between, ((1, 0), (0, 0))), axis=0) / np.maximum(between.sum(axis=0), tiny)
+    own = energies / np.maximum(energies.sum(axis=0), tiny)
+    return np.ptp(np.cumsum(own, axis=0) - own / 2 - exact, axis=0)
 
 
 def effective_count(parts: np.ndarray) -> np.ndarray:
