@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from kdmaps.cli._app import app, print_table, print_warning, say
 from kdmaps.cli._options import (
+    BASES,
     DATA,
     KERNEL,
     OUTPUT,
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
 
     from kdmaps.cli._reading import Samples
 
-#: As `kdmaps.selection.committor.BASES`, which takes long to import.
-BASES = ("auto", "fourier", "landmarks")
 #: Comparisons of a condition, the longer ones first.
 COMPARISONS = {"<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt}
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from kdmaps.cli._app import app, print_table, print_warning, say
 from kdmaps.cli._options import (
+    BASES,
     FAMILIES,
     KERNEL,
     MIN_RESAMPLES,
@@ -47,8 +48,8 @@ MAX_OTHERS = 8
 LAG = rf"0*([1-9]\d*)|(\d+\.?\d*) *({'|'.join(TIME_UNITS)})"
 #: Typical frames of each state.
 TYPICAL = 3
-#: Kernels of `--kernel` and basis functions of `--basis`.
-KERNELS, BASES = ("auto", *FAMILIES), ("auto", "fourier", "landmarks")
+#: Kernels of `--kernel`.
+KERNELS = ("auto", *FAMILIES)
 
 
 @app.command()
@@ -419,7 +420,8 @@ def _by_residue(drawn: dict[str, np.ndarray], modes: np.ndarray) -> dict[str, np
             return -1.0
         angles = np.column_stack([drawn[name] for name in residues[residue]])
         waves = np.column_stack([np.ones(len(modes)), np.cos(angles), np.sin(angles)])
-        return float(np.linalg.lstsq(waves, modes[:, 0])[1].sum())
+        found = np.linalg.lstsq(waves, modes[:, 0])[0]  # it returns no residuals if an angle is constant
+        return float(np.sum((modes[:, 0] - waves @ found) ** 2))
 
     return {name: drawn[name] for residue in sorted(residues, key=unexplained) for name in residues[residue]}
 

@@ -16,6 +16,7 @@ PANELS = DATA, TRAJECTORY, KERNEL, OUTPUT = "Data", "Trajectory", "Modes and ker
 FAMILIES = ("gaussian", "laplacian", "matern32", "matern52", "rq2", "rq5")
 DESCRIPTORS = ("heavy-atoms", "dihedrals", "distances", "contacts", "atoms")
 TABLE_FORMATS = ("csv", "parquet", "npy", "npz")
+BASES = ("auto", "fourier", "landmarks")
 RATES = ("ritz", "cross-fitted")
 MIN_RESAMPLES = 20
 
