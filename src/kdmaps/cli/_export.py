@@ -50,7 +50,7 @@ def export(
     from kdmaps.estimators.kernel_map import load
     from kdmaps.estimators.model_files import read_header
     from kdmaps.simulation import jax_program, plumed_input
-    from kdmaps.utils.files import replacing
+    from kdmaps.utils.files import write_text
 
     stored = [] if inputs or labels else list(map(str, read_header(model).get("inputs", ())))
     require(to != "openmm" or bool(inputs or stored), "--inputs", "OpenMM needs the atoms, as in torsion:4-6-8-14.")
@@ -74,8 +74,7 @@ def export(
     else:
         text = _openmm(fitted, mode - 1, columns, notes, logit)
     path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as (file,):
-        file.write(text.encode())
+    write_text(path, text)
     say(f"Written: {path}")
     what = "q is" if q else "modes are"
     notes.append(f"Far from the samples of the fit, {what} arbitrary: restrain simulations to their vicinity.")

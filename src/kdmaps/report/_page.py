@@ -20,7 +20,7 @@ from kdmaps.report.sections import render_page
 from kdmaps.report.text import count_states
 from kdmaps.summary import summarise
 from kdmaps.uncertainty import Uncertainty
-from kdmaps.utils.files import replacing
+from kdmaps.utils.files import write_text
 from kdmaps.utils.optional import optional
 from kdmaps.utils.types import PathLike
 from kdmaps.utils.warn import muted
@@ -50,9 +50,7 @@ def write_report(model: ModeTransformer, X: ArrayLike, path: PathLike, **options
     >>> u = kdmaps.uncertainty.bootstrap(m, X, n_resamples=20)
     >>> kdmaps.report.write_report(m, X, "report.html", uncertainty=u)  # doctest: +SKIP
     """
-    page = render_report(model, X, **options)
-    with replacing(path) as (file,):
-        file.write(page.encode())
+    write_text(path, render_report(model, X, **options))
 
 
 def render_report(
