@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from html import escape
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -442,24 +442,20 @@ class NotebookDisplay:
         return bundle
 
     def _card(self) -> str:
-        return _html(self)
-
-
-def _html(estimator: Any) -> str:
-    """Return verdict, time scales, kernel, reasons and warnings as HTML; "" before a fit."""
-    if not hasattr(estimator, "modes_"):
-        return ""
-    summary = summarise(estimator)
-    why = "".join(f"<li>{escape(reason)}</li>" for reason in summary.reasons)
-    details = f"<details><summary>{escape(summary.chosen)}</summary><ul>{why}</ul></details>"
-    return card(
-        summary.verdict(), summary.columns, summary.rows, _picture(summary), details, warning_lines(summary.warnings)
-    )
+        """Return verdict, time scales, kernel, reasons and warnings as HTML; "" before a fit."""
+        if not hasattr(self, "modes_"):
+            return ""
+        summary = summarise(cast(FittedModel, self))
+        why = "".join(f"<li>{escape(reason)}</li>" for reason in summary.reasons)
+        details = f"<details><summary>{escape(summary.chosen)}</summary><ul>{why}</ul></details>"
+        parts = _picture(summary), details, warning_lines(summary.warnings)
+        return card(summary.verdict(), summary.columns, summary.rows, *parts)
 
 
 def _picture(summary: FitSummary) -> str:
     """Draw the time scales as points on a logarithmic axis; doubtful ones are hollow."""
-    times = summary.timescales[np.isfinite(summary.timescales) & (summary.timescales > 0)]
+    drawn = np.isfinite(summary.timescales) & (summary.timescales > 0)
+    times, doubtful = summary.timescales[drawn], np.asarray(summary.doubtful)[drawn]
     if len(times) < 2:
         return ""
     low, high = np.log(times.min()), np.log(times.max())
@@ -467,7 +463,7 @@ def _picture(summary: FitSummary) -> str:
     points = "".join(
         f'<circle cx="{x:.1f}" cy="14" r="5" stroke="currentColor" fill="{"none" if bad else "currentColor"}"/>'
         f'<text x="{x:.1f}" y="36" font-size="11" text-anchor="middle" fill="currentColor">{time:.3g}</text>'
-        for x, time, bad in zip(at, times, summary.doubtful, strict=False)
+        for x, time, bad in zip(at, times, doubtful, strict=True)
     )
     return (
         '<svg width="300" height="42" role="img" aria-label="Time scales on a logarithmic axis">'

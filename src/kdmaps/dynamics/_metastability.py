@@ -129,9 +129,10 @@ def metastability(
     ends = [_share_intervals(values, confidence, len(blocks)) for values in (shares, stays)]
     logs = np.log(rates)
     known = logs[1:][np.isfinite(logs[1:]).all(axis=1)]
-    times = basic_intervals(-logs[0], -known, confidence, len(blocks)) if len(known) > 1 else np.zeros((m - 1, 2))
+    few = len(known) < 2
+    times = np.full((m - 1, 2), np.nan) if few else basic_intervals(-logs[0], -known, confidence, len(blocks))
     return Metastability(
-        shares[0], ends[0], stays[0], ends[1], 1 / rates[0], np.exp(times) if len(known) > 1 else times,
+        shares[0], ends[0], stays[0], ends[1], 1 / rates[0], np.exp(times),
         np.asarray(model.timescales_), projection.lag, float(confidence),
     )  # fmt: skip
 

@@ -296,7 +296,8 @@ class ModeTransformer(ArrayTransformer, auto_wrap_output_keys=None):  # type: ig
         mean = weight @ values
         overlaps = (phi * weight[:, None]).T @ (values - mean)
         points = phi if at is None else self._modes_at(at)
-        return mean + (points * np.exp(-self.rates_ * check_nonnegative_number("time", time))) @ overlaps
+        decay = np.exp(-self.rates_ * time) if check_nonnegative_number("time", time) else 1.0  # 0·∞ is not a number
+        return mean + (points * decay) @ overlaps
 
     def _forecast(
         self,
