@@ -137,7 +137,9 @@ def compare_with_trajectory(
     rho_error, (decay_error, _) = _jackknife_error(rho_left_out), _jackknife_error(fit_left_out)
     decaying = _decaying_modes(decay, decay_error, times, lags)
     precision = (decay[decaying] / decay_error[decaying]) ** 2
-    common, disagreement = _common_value(decay[decaying] / rates[decaying], decay_error[decaying] / rates[decaying])
+    logs = np.log(decay[decaying] / rates[decaying])
+    mean = np.average(logs, weights=precision)
+    common, disagreement = float(np.exp(mean)), float(np.max(np.abs(logs - mean) * np.sqrt(precision)))
     if disagreement > MOST_DISAGREEMENT and lag_of(model) is None:
         warn(
             f"The modes imply different diffusion constants, by up to {disagreement:.0f} standard errors: the noise "
@@ -231,10 +233,3 @@ def _analyse(sums: np.ndarray, times: np.ndarray) -> tuple[np.ndarray, np.ndarra
             slope, intercept = np.polyfit(times[:n], np.log(series[:n]), 1, w=series[:n])
             fit[:, k] = -slope, np.exp(intercept)
     return rho, fit
-
-
-def _common_value(values: np.ndarray, errors: np.ndarray) -> tuple[float, float]:
-    """Return the geometric mean, weighted with inverse variances, and the largest distance in standard errors."""
-    precision = (values / errors) ** 2
-    mean = np.average(np.log(values), weights=precision)
-    return float(np.exp(mean)), float(np.max(np.abs(np.log(values) - mean) * np.sqrt(precision)))
