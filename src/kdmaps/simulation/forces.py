@@ -92,10 +92,7 @@ def openmm_cv(
     check_choice("method", method, METHODS)
     check_choice("outside", outside, ("flat", "free"))
     if checked_logit(model, logit):
-        optional("openmm", "openmm", "Committors as OpenMM forces")
-        from openmm import CustomCVForce
-
-        force = CustomCVForce(LOGIT)
+        force = _openmm().CustomCVForce(LOGIT)
         force.addCollectiveVariable("x", openmm_cv(model, mode, inputs, system=system, method=method, outside=outside))
         return force
     columns = _columns_of(model, inputs, system)
