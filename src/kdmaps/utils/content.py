@@ -78,7 +78,8 @@ class _Digest:
             return ("method",), (value.__func__, value.__self__)
         if not hasattr(value, "__dict__"):
             raise ValueError(f"the content of {value!r} is not accessible.")
-        label, functions = _class_parts(type(value), followed=callable(value))
+        own = type(value).__module__.partition(".")[0] == __name__.partition(".")[0]  # code that does not change
+        label, functions = _class_parts(type(value), followed=callable(value) and not own)
         plain = is_dataclass(value)  # whose other attributes are cached results
         data = {f.name: getattr(value, f.name) for f in fields(value)} if plain else vars(value)
         return label, (*functions, data)
