@@ -314,8 +314,10 @@ def cos_sin(
         else:
             compiled.cos_sin_rows(angles, row_scale, out)
         return
-    q = angles.shape[1]
-    np.cos(angles, out=out[:, :q])
-    np.sin(angles, out=out[:, q:])
-    out[:, :q] -= angles.dtype.type(shift)
-    out *= row_scale[:, None]
+    # With t = tan θ/2: sin θ = 2t/(1 + t²), cos θ = 2/(1 + t²) - 1. NumPy's tan is vectorised, its cos and sin are not.
+    scale, cosines, sines = row_scale[:, None], *np.split(out, 2, axis=1)
+    tangents = np.tan(np.multiply(angles, 0.5, out=sines), out=sines)
+    np.square(tangents, out=cosines)
+    np.divide(2 * scale, np.add(cosines, 1, out=cosines), out=cosines)
+    sines *= cosines
+    cosines -= (1 + angles.dtype.type(shift)) * scale
