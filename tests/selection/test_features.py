@@ -1,6 +1,7 @@
 """The number of features of the final fit."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import pytest
 import kdmaps
 from kdmaps.bases import BasisSpec
 from kdmaps.selection.evaluation import SearchData
+from kdmaps.selection.plan import SearchPlan
 
 ONE_KERNEL = {"families": ["gaussian"], "bandwidths": [0.7], "regularizations": [1e-6], "max_extensions": 0}
 
@@ -67,6 +69,22 @@ def test_features_are_at_most_a_quarter_of_the_samples(X, fit, monkeypatch):
     monkeypatch.setattr("kdmaps.selection.search.is_better", lambda *_: True)
     assert fit(X, 40, 2).best_params_["n_features"] == 80  # 160 > 600/4
     assert fit(X, 80, 2).best_params_["n_features"] == 80
+
+
+@pytest.mark.parametrize(("basis", "limit", "n_features", "left"), [
+    ("auto", 500, 80, 40),
+    ("auto", 500, 8, 8),  # four landmarks lose more than the error of the score
+    ("auto", 600, 80, 80),
+    ("landmarks", 500, 80, 80),
+])  # fmt: skip
+def test_landmarks_are_halved_for_many_samples(X, monkeypatch, basis, limit, n_features, left):
+    monkeypatch.setattr("kdmaps.selection.search.MANY_SAMPLES", limit)
+    # As if Fourier features had lost.
+    monkeypatch.setattr(SearchPlan, "bases", property(lambda plan: (replace(plan.basis, basis="landmarks"),)))
+    plan = {"families": ["matern32"], "max_search_samples": 400, "random_state": 0}
+    found = kdmaps.KernelSearchCV(2, basis=basis, n_features=n_features, **plan).fit(X)
+    assert found.best_params_["basis"] == "landmarks"
+    assert found.basis_.n_features == left
 
 
 def test_features_stay_within_the_memory_limit(X, fit, monkeypatch):
