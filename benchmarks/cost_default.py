@@ -1,6 +1,6 @@
 """CPU seconds and memory of the default, `AdaptiveDiffusionMap().fit(X)`, over sizes of the data, as a formula.
 
-    seconds / syrk = s₀ + n q (a + b m) + c m² + N (e q² + f d)
+    seconds / syrk = s₀ + n q (a + b m) + c m² + N (e q² + f d) + [d > N] g N d
 
 for N samples of d columns and 300 q features. Of the samples, n = min(N, 5,000) are searched, in m = min(d, N)
 coordinates; `syrk` is the bare product of 20,000 × 300 numbers in the same process. Both are CPU seconds of one thread,

@@ -8,11 +8,11 @@ from kdmaps.utils.threads import one_blas_thread
 
 #: Terms of the time: n of N samples are searched, in m = min(d, N) coordinates, with q times the default number of
 #: features.
-TERMS = ("constant", "searched n q", "searched n m q", "metrics m²", "all N q²", "all N d")
+TERMS = ("constant", "searched n q", "searched n m q", "metrics m²", "all N q²", "all N d", "more columns than rows N d")
 #: Their coefficients, in units of `unit_seconds`; from results/cost_default/rows.json.
-SECONDS = (27.6, 0.0309, 8.99e-05, 0.000207, 0.0, 2.47e-05)
+SECONDS = (27.6, 0.0309, 8.99e-05, 0.000207, 0.0, 2.47e-05, 0.0)
 #: The same for megabytes beyond the samples.
-MEGABYTES = (46.9, 0.0297, 0.0, 0.000435, 0.0, 9.69e-06)
+MEGABYTES = (46.9, 0.0297, 0.0, 0.000435, 0.0, 9.69e-06, 0.0)
 #: Samples that a default fit searches, and its number of features.
 SEARCHED, FEATURES = 5_000, 300
 
@@ -20,7 +20,8 @@ SEARCHED, FEATURES = 5_000, 300
 def design(n_samples: int, dim: int, n_features: int = FEATURES) -> np.ndarray:
     """Return the terms of the formula, without their coefficients."""
     n, m, q = min(n_samples, SEARCHED), min(dim, n_samples), n_features / FEATURES
-    return np.array([1, n * q, n * m * q, m**2, n_samples * q**2, n_samples * dim], dtype=float)
+    cells = n_samples * dim
+    return np.array([1, n * q, n * m * q, m**2, n_samples * q**2, cells, cells * (dim > n_samples)], dtype=float)
 
 
 def unit_seconds() -> float:
