@@ -31,9 +31,9 @@ FITS = {
 }
 
 
-def extract(folder: str) -> None:
-    """Write the source of version 0.1.0 to folder/src, and its reference to folder/docs."""
-    command = ["git", "archive", COMMIT, "src", "docs/api.rst"]
+def extract(folder: str, commit: str = COMMIT) -> None:
+    """Write the source of version 0.1.0, or of another commit, to folder/src, and its reference to folder/docs."""
+    command = ["git", "archive", commit, "src", "docs/api.rst"]
     archive = subprocess.run(command, cwd=ROOT, capture_output=True, check=True).stdout
     with tarfile.open(fileobj=BytesIO(archive)) as members:
         members.extractall(folder, filter="data")

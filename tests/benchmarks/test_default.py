@@ -110,15 +110,15 @@ def test_the_textbook_is_extrapolated_to_the_whole_grid(monkeypatch):
 
 
 def test_goals():
-    def row(case, first, old, textbook):
+    def row(case, first, old, textbook, leaky):
         times = {"import": 0.3, "first": first, "second": 0.5, "check": 0.01 * first, "textbook": textbook}
         found = {"case": case, "n": 500, "d": 2, "r2": 0.98, **times, **MACHINE}
-        return {**found, "old": old and {"first": old, "r2": 0.97}}
+        return {**found, "leaky": leaky, "old": old and {"first": old, "r2": 0.97}}
 
-    rows = [row("ou2d-4", 1.0, 10.5, 151), row("ou10d", 2.5, 24.0, 300), row("digits", 3.0, None, 600)]
+    rows = [row("ou2d-4", 1.0, 10.5, 151, 0.4), row("ou10d", 2.5, 24.0, 300, 0.3), row("digits", 3.0, None, 600, None)]
     table = make_table(rows)
     lines = list(zip(*(column.cells for column in table.columns), strict=True))
-    assert lines[0][3:10] == ("1.00 ✓", "0.50", "2.0% ✓", "10.5", "10.5× ✓", "151", "151.0× ✓")
-    assert lines[1][3:10] == ("2.50 ✗", "0.50", "5.0% ✗", "24.0", "9.6× ✗", "300", "120.0× ✗")
-    assert lines[2][3:8] == ("3.00", "0.50", "6.0% ✗", "–", "–")
-    assert lines[0][10:] == ("0.9800", "0.9700")
+    assert lines[0][3:12] == ("1.00 ✓", "0.50", "2.0% ✓", "0.40", "1.25 ✓", "10.5", "10.5× ✓", "151", "151.0× ✓")
+    assert lines[1][3:12] == ("2.50 ✗", "0.50", "5.0% ✗", "0.30", "1.67 ✗", "24.0", "9.6× ✗", "300", "120.0× ✗")
+    assert lines[2][3:10] == ("3.00", "0.50", "6.0% ✗", "–", "–", "–", "–")
+    assert lines[0][12:] == ("0.9800", "0.9700")
