@@ -44,6 +44,14 @@ def write(path, arrays, header):
     return path
 
 
+def test_files_with_an_engine_can_be_read(good, tmp_path):
+    """Version 0.1.0 stored the engine of the sums, a parameter that no longer exists."""
+    arrays, header = contents(good)
+    parameters = {**header["parameters"], "engine": None}
+    again = kdmaps.load(write(tmp_path / "old.npz", arrays, {**header, "parameters": parameters}))
+    np.testing.assert_array_equal(again.transform(X), kdmaps.load(good).transform(X))
+
+
 def in_metric(root, kernel=None):
     kernel = {"family": "Gaussian", "bandwidth": 1.0} if kernel is None else kernel
     return {"kernel": {"family": "Metric", "kernel": kernel, "root": root.tolist()}}

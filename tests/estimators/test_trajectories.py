@@ -242,7 +242,6 @@ def test_model_files(ou, tmp_path):
         ({"time_step": np.nan}, "time_step must be a positive number"),
         ({"diffusion": 2.0}, "diffusion cannot be combined with lag"),
         ({"center": False}, "center=False"),
-        ({"engine": "jax"}, "engine='jax'"),
     ],
     ids=str,
 )

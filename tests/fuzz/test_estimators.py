@@ -65,7 +65,6 @@ VALUES = {
     "rates": ["ritz", "cross-fitted", "other"],
     "cv": ["auto", 3, 2, 1, 10**6, "five", None],
     "dtype": ["float64", "float32", "int8", "nonsense"],
-    "engine": [None, "compiled", "abacus"],
     "memory_limit": [None, 1, 1e-9, 0, -1, "much"],
     "random_state": [0, 1],
 }

@@ -16,7 +16,7 @@ from kdmaps.data.correlation import trajectories_of
 from kdmaps.data.pairs import check_steps
 from kdmaps.data.sources import Source
 from kdmaps.diagnostics.resampling import MAX_BLOCKS, independent_blocks
-from kdmaps.forms.engines import chunk_rows
+from kdmaps.forms.chunks import chunk_rows
 from kdmaps.forms.moments import Moments, StackedMoments
 from kdmaps.spectrum.modes import Modes
 from kdmaps.spectrum.pencil import find_modes

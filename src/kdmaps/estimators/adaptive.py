@@ -95,7 +95,7 @@ class AdaptiveDiffusionMap(SearchedModes):
         If True, show progress.
     search : KernelSearchCV, optional
         Settings of the search that are not listed above: families, bandwidths, regularizations, scoring, sampling,
-        landmarks, centring, rates, precision, engine, memory limit, and how many samples are searched
+        landmarks, centring, rates, precision, memory limit, and how many samples are searched
         (`max_search_samples`; "auto" is 5,000 samples or 20,000 pairs of frames).
 
     Attributes

@@ -78,8 +78,6 @@ class KernelDiffusionMap(ModeTransformer):
         whole groups. "auto" is 3, or five blocks with gaps if rows depend on rows nearby, with a warning.
     dtype : {"float64", "float32"}, default="float64"
         Type of Fourier features. "float32" is for large data; sums of chunks are added in float64.
-    engine : {"numba", "jax"} or None, default=None
-        Engine of the sums over samples. None is JAX if it has an accelerator, else compiled code on all cores.
     memory_limit : float, optional
         Megabytes for chunks, sums and the solve. By default a chunk has 4 MB of features.
     random_state : int, RandomState instance or None, default=None
@@ -148,7 +146,6 @@ class KernelDiffusionMap(ModeTransformer):
     rates: str = "ritz"
     cv: Any = "auto"
     dtype: DTypeLike = "float64"
-    engine: str | None = None
     memory_limit: float | None = None
     random_state: RandomStateLike = None
 
@@ -176,7 +173,7 @@ class KernelDiffusionMap(ModeTransformer):
         trajectory of the chunk before (with `groups`, every trajectory): frames across the border are paired too.
 
         Parameters that only the solve depends on may be changed between chunks (`n_components`, `regularization`,
-        `center`, `rates`, `engine`, `memory_limit`); kernel, basis, dtype, diffusion and lag may not.
+        `center`, `rates`, `memory_limit`); kernel, basis, dtype, diffusion and lag may not.
 
         Parameters
         ----------

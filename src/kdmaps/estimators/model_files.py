@@ -258,6 +258,7 @@ def read_basis(
         raise ValueError(f"unknown basis {header['basis']!r}; this version can read {', '.join(STORED_BASES)}.")
     make_basis, basis_arrays = STORED_BASES[header["basis"]]
     parameters = {name: _decode(value, arrays) for name, value in header["parameters"].items()}
+    parameters.pop("engine", None)  # in files of 0.1.0
     kernel, d, names = _read_kernel(header["kernel"], arrays), header["n_features_in"], header["feature_names_in"]
     if type(d) is not int:
         raise ValueError(f"its number of features {d!r} is not an integer.")

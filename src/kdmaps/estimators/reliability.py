@@ -204,7 +204,7 @@ def _other_features(data: SearchData, moments: FoldedMoments, regularization: fl
         return []
     spec = replace(data.basis, n_features=basis.n_features)
     other = spec.make(basis.kernel, data.preview.X, data.preview.weight, data.seed + 1)
-    (sums,) = data.source.moments(data.form, other, data.weight, engine=fit.engine)
+    (sums,) = data.source.moments(data.form, other, data.weight)
     try:
         modes, _ = modes_of(sums, other.ridge, fit.n_components, regularization, fit.center)
     except ValueError:  # it determines fewer modes

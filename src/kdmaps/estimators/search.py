@@ -282,8 +282,6 @@ class KernelSearchCV(SearchedModes):
         (`kdmaps.BlockedKFold`), or whole walkers if their frames take turns, with a `DataWarning`.
     dtype : {"float64", "float32"}, default="float64"
         Type of Fourier features. "float32" is for large data; sums of chunks are added in float64.
-    engine : {"numba", "jax"} or None, default=None
-        Engine of the sums over samples. None is JAX if it has an accelerator, else compiled code on all cores.
     memory_limit : float, optional
         Megabytes for chunks, sums and the solve of the fit on all samples; it does not apply to the search.
     random_state : int, RandomState instance or None, default=None
@@ -371,7 +369,6 @@ class KernelSearchCV(SearchedModes):
     rates: str = "ritz"
     cv: Any = "auto"
     dtype: DTypeLike = "float64"
-    engine: str | None = None
     memory_limit: float | None = None
     random_state: RandomStateLike = None
     n_jobs: int | None = -1

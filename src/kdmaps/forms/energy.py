@@ -8,7 +8,6 @@ covariance Σ = E φφᵀ - E φ E φᵀ and the energy L = E ∇φ D ∇φᵀ f
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -16,11 +15,11 @@ import numpy as np
 
 from kdmaps.bases import MIN_ROWS, Basis
 from kdmaps.data.sources import ArraySource, Source, weights_at
+from kdmaps.forms.chunks import chunk_rows
 from kdmaps.forms.diffusion import DiffusionTensor
-from kdmaps.forms.engines import chunk_rows, make_loop
 from kdmaps.forms.moments import Moments, Packed
 from kdmaps.forms.tangent import TangentSpaces
-from kdmaps.utils.threads import map_reduce, single_thread
+from kdmaps.utils.threads import map_reduce
 from kdmaps.utils.types import Index
 
 
@@ -55,7 +54,6 @@ class EnergyForm:
         sample_weight: np.ndarray | None = None,
         rows: np.ndarray | None = None,
         *,
-        engine: str | None = "numba",
         memory_limit: float | None = None,
         kept: int = 0,
     ) -> Moments:
@@ -69,28 +67,24 @@ class EnergyForm:
         sample_weight : ndarray of shape (n_samples,), optional
         rows : ndarray of int, optional
             Only these samples, of an array.
-        engine : {"numba", "jax"} or None, default="numba"
-            As in `kdmaps.forms.engines.make_loop`.
         memory_limit : float, optional
-            Megabytes, as in `kdmaps.forms.engines.chunk_rows`.
+            Megabytes, as in `kdmaps.forms.chunks.chunk_rows`.
         kept : int, default=0
             Number of additional p×p matrices that count towards the limit.
         """
-        loop, tensor = make_loop(basis, engine), self.tensor
+        tensor = self.tensor
 
         def step(state: Any, part: Any) -> None:
             index, chunk = source.read(part)
             chunk = np.asarray(chunk, dtype=np.float64)
             weight = np.ones(chunk.shape[0]) if sample_weight is None else weights_at(sample_weight, index)
-            loop.step(state, chunk, np.sqrt(weight), tensor.rows(chunk, index), tensor.constant)
+            basis.step(state, chunk, np.sqrt(weight), tensor.rows(chunk, index), tensor.constant)
 
-        size = chunk_rows(loop, basis.n_features, memory_limit, kept)
+        size = chunk_rows(basis, basis.n_features, memory_limit, kept)
         known = source.n_samples if rows is None else len(rows)
-        if known is not None:  # a power of two: JAX compiles for each size
-            size = min(size, max(MIN_ROWS, 2 ** (known - 1).bit_length()))
-        # One thread feeds an accelerator.
-        with nullcontext() if loop is basis else single_thread():
-            states = map_reduce(source.parts(size, rows), lambda: loop.start(size, source.n_samples), step)
+        if known is not None:
+            size = min(size, max(MIN_ROWS, known))
+        states = map_reduce(source.parts(size, rows), lambda: basis.start(size, source.n_samples), step)
         n = len(rows) if rows is not None else source.n_samples or 0
         weight, squared = float(n), float(n)
         if sample_weight is not None:
@@ -98,7 +92,7 @@ class EnergyForm:
             if len(weights) != n:
                 raise ValueError(f"sample_weight has {len(weights)} entries, but X has {n} samples.")
             weight, squared = float(weights.sum()), float(weights @ weights)
-        return Moments(n, weight, squared, *loop.finish(states, tensor.constant, tensor.sign))
+        return Moments(n, weight, squared, *basis.finish(states, tensor.constant, tensor.sign))
 
 
 def compute_moments(

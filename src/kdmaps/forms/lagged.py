@@ -17,7 +17,7 @@ import numpy as np
 from kdmaps.bases import Basis
 from kdmaps.data.pairs import split_pairs
 from kdmaps.data.sources import Source, weights_at
-from kdmaps.forms.engines import chunk_rows
+from kdmaps.forms.chunks import chunk_rows
 from kdmaps.forms.moments import Moments, Packed
 from kdmaps.utils.blas import mirror
 from kdmaps.utils.threads import map_reduce, slices
@@ -65,7 +65,6 @@ class LaggedForm:
         sample_weight: np.ndarray | None = None,
         rows: np.ndarray | None = None,
         *,
-        engine: str | None = "numba",
         memory_limit: float | None = None,
         kept: int = 0,
     ) -> Moments:
@@ -73,7 +72,7 @@ class LaggedForm:
 
         With s = φ(x) + φ(y) and δ = φ(y) - φ(x): Σw·½(φφᵀ of both frames) = ¼Σw(ssᵀ + δδᵀ), and L_τ sums ½wδδᵀ. Two
         symmetric products take two thirds of the work of computing C₀ and C_τ. Parameters are as in
-        `EnergyForm.moments`; `engine` is ignored, since pairs have one.
+        `EnergyForm.moments`.
         """
         p, single = basis.n_features, basis.dtype == np.float32
 

@@ -140,7 +140,7 @@ class SearchData:
     def fold(self, kernel: Kernel, basis: str | None = None, n_features: int | None = None) -> FoldedMoments:
         """Sum over the samples for one kernel: one pass."""
         made = self.make_basis(kernel, basis, n_features)
-        sums = self.folds.moments(self.source, self.form, made, self.weight, engine=self.fit.engine)
+        sums = self.folds.moments(self.source, self.form, made, self.weight)
         return FoldedMoments(made, *sums)
 
     def fit_folds(self, folded: FoldedMoments, lambdas: Iterable[float]) -> list[CrossFit | None]:
@@ -231,7 +231,7 @@ class SearchData:
         if trial.stage == Stage.SCREENED:
             spec, folds = spec.at_most(SCREENING_FEATURES), folds.first
         basis = spec.make(trial.kernel, self.preview.X, self.preview.weight, self.seed)
-        sums, members = folds.sums(self.source, self.form, basis, self.weight, engine=self.fit.engine)
+        sums, members = folds.sums(self.source, self.form, basis, self.weight)
         frame = seen_frame(united(sums, members[0]), basis.ridge)
         sums = sums if frame is None else [part.reduced(frame) for part in sums]
         share = (time.perf_counter() - start) / (len(trial.lambdas) * len(folds))

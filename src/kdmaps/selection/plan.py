@@ -9,8 +9,8 @@ import numpy as np
 from kdmaps.bases import BASES, BasisSpec, check_basis
 from kdmaps.data.pairs import PairedData, make_pairs
 from kdmaps.data.sources import Sample, Source
+from kdmaps.forms.chunks import check_memory_limit
 from kdmaps.forms.energy import EnergyForm
-from kdmaps.forms.engines import check_engine
 from kdmaps.forms.lagged import LaggedForm
 from kdmaps.forms.tangent import checked_tensor
 from kdmaps.selection.folds import FOLDS, REPEATS, BlockedKFold, is_auto, resolve_cv
@@ -32,7 +32,6 @@ class FitSpec:
     diffusion: Any = None
     rates: str = "ritz"
     cv: Any = 3
-    engine: str | None = None
     memory_limit: float | None = None
     lag: int | None = None
     time_step: float | None = None
@@ -41,7 +40,7 @@ class FitSpec:
     def check(self) -> None:
         """Raise a ValueError for settings that are invalid for any data."""
         check_positive_integer("n_components", self.n_components)
-        check_engine(self.engine, self.memory_limit)
+        check_memory_limit(self.memory_limit)
         if self.rates not in RATES:
             raise ValueError(f"rates must be one of {', '.join(RATES)}, got {self.rates!r}.")
         if self.time_step is not None:
@@ -63,8 +62,6 @@ class FitSpec:
                 "diffusion cannot be combined with lag: pairs of frames show the diffusion themselves. Leave out "
                 "diffusion or lag."
             )
-        if self.engine == "jax":
-            raise ValueError("engine='jax' does not support a lag; use engine=None.")
         if not self.reversible and self.rates == "cross-fitted":
             raise ValueError("rates='cross-fitted' needs reversible=True; use rates='ritz'.")
         if not self.center:
@@ -105,7 +102,7 @@ class FitSpec:
     @property
     def summing(self) -> dict[str, Any]:
         """Options of `Source.moments`."""
-        return {"engine": self.engine, "memory_limit": self.memory_limit}
+        return {"memory_limit": self.memory_limit}
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from joblib import effective_n_jobs
 
 from kdmaps.bases import Basis
 from kdmaps.data.sources import Source
-from kdmaps.forms.engines import chunk_rows, make_loop
+from kdmaps.forms.chunks import chunk_rows
 from kdmaps.kernels import Gaussian, Kernel, make_kernel
 from kdmaps.selection.candidate import Candidate, Trial, trial_of
 from kdmaps.selection.checkpoint import Checkpoint
@@ -51,7 +51,7 @@ def search(source: Source, weight: np.ndarray | None, groups: Any, plan: SearchP
         sweep = _Sweep(data, plan, checkpoint)
         if plan.fit.memory_limit is not None:  # applies to the final fit only; checked before the search
             basis = data.basis.make(Gaussian(data.median), data.preview.X, data.preview.weight, data.seed)
-            chunk_rows(make_loop(basis, plan.fit.engine), basis.n_features, plan.fit.memory_limit)
+            chunk_rows(basis, basis.n_features, plan.fit.memory_limit)
         if plan.adaptive:
             best, limits = coarse_to_fine(data, plan, sweep.run)
             _check_found(best, plan)
@@ -265,7 +265,7 @@ def _with_features(data: SearchData, chosen: Candidate, plan: SearchPlan, n_feat
 def _fits_memory(basis: Basis, fit: FitSpec) -> bool:
     """Return whether the final fit stays within the memory limit."""
     try:
-        chunk_rows(make_loop(basis, fit.engine), basis.n_features, fit.memory_limit)
+        chunk_rows(basis, basis.n_features, fit.memory_limit)
     except ValueError:
         return False
     return True

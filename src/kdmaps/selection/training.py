@@ -137,7 +137,7 @@ class Training:
     def moments(self, basis: Basis) -> tuple[Moments, Moments]:
         """Return the sums over these samples and over the test samples."""
         sets = [(0, 1), (0, 2)]
-        train, test = self.source.moments(self.form, basis, self.weight, self.labels, sets, engine=self.fit.engine)
+        train, test = self.source.moments(self.form, basis, self.weight, self.labels, sets)
         return train, test
 
 

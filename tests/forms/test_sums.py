@@ -1,4 +1,4 @@
-"""The sum over samples by other means: in JAX, in single precision, in little memory, in many pieces."""
+"""The sum over samples in single precision, in little memory, in many pieces."""
 
 import re
 import subprocess
@@ -16,73 +16,27 @@ from kdmaps import KernelDiffusionMap, KernelSearchCV, problems
 from kdmaps.bases import make_basis
 from kdmaps.bases._fourier import LARGE_ARGUMENT, cos_sin
 from kdmaps.exceptions import UnreliableModesWarning
-from kdmaps.forms import engines
 from kdmaps.forms.diffusion import DiffusionTensor
 from kdmaps.forms.energy import compute_moments
 from kdmaps.forms.moments import Moments, add_exactly
-from kdmaps.forms.tangent import TangentDiffusion, checked_tensor
-from kdmaps.kernels import Gaussian, Laplacian
+from kdmaps.kernels import Gaussian
 from kdmaps.metrics import subspace_r2
-from shared import assert_same_moments, diffusion_arguments, kernels, known_warning, traced_peak
+from shared import assert_same_moments, diffusion_arguments, known_warning, traced_peak
 
 N, DIM = 300, 3
 X = np.random.default_rng(0).standard_normal((N, DIM)) * [1.0, 0.7, 0.4] + 100
 WEIGHT = np.random.default_rng(1).uniform(0, 2, N)
-KERNELS = kernels("gaussian", "matern32-anisotropic", "rq2", "mixture", "metric-matern32", "metric-of-mixture")
 FIELDS = diffusion_arguments(X, "none", "matrix", "callable-scalars", "callable-matrices")
-DIFFUSIONS = {**FIELDS, "tangents": TangentDiffusion(dimension=2, floor=0.3)}
 
 
 @pytest.mark.slow
-class TestJax:
-    @pytest.mark.parametrize("diffusion", DIFFUSIONS.values(), ids=DIFFUSIONS)
-    @pytest.mark.parametrize(
-        ("name", "kernel"),
-        [("fourier", "rq2"), ("random-phase", "matern32-anisotropic"), *(("landmarks", kernel) for kernel in KERNELS)],
+def test_jax_is_not_imported_by_default():
+    script = (
+        "import sys, numpy as np, kdmaps\n"
+        "kdmaps.KernelDiffusionMap(1, n_features=10).fit(np.random.default_rng(0).standard_normal((50, 2)))\n"
+        "assert 'jax' not in sys.modules\n"
     )
-    def test_equals_the_compiled_loop(self, name, kernel, diffusion, monkeypatch):
-        monkeypatch.setattr("kdmaps.forms.jax_loop.CHUNK_BYTES", 0)  # 64 rows: several chunks, the last one shorter
-        basis = make_basis(name, KERNELS[kernel], X, 24, landmarks="uniform", random_state=0)
-        tensor = checked_tensor(diffusion, X, WEIGHT)
-        compiled = compute_moments(basis, X, WEIGHT, tensor)
-        assert_same_moments(compute_moments(basis, X, WEIGHT, tensor, engine="jax"), compiled, 1e-10)
-
-    @known_warning("same time scale")
-    def test_double_precision_stays_local(self):
-        import jax
-
-        before = jax.config.jax_enable_x64
-        model = KernelDiffusionMap(2, n_features=20, random_state=0, engine="jax").fit(X)
-        assert jax.config.jax_enable_x64 == before
-        assert_allclose(model.rates_, KernelDiffusionMap(2, n_features=20, random_state=0).fit(X).rates_, rtol=1e-9)
-
-    def test_single_precision(self):
-        basis = make_basis("fourier", Gaussian(1.5), X, 24, random_state=0)
-        single = compute_moments(basis.astype("float32"), X, WEIGHT, engine="jax")
-        # Features to 6e-8, sums of 300 of them in float32.
-        assert_same_moments(single, compute_moments(basis, X, WEIGHT), 2e-6)
-        assert single.gram.dtype == np.float64
-
-    def test_nonradial_kernel_is_an_error(self):
-        basis = make_basis("landmarks", Laplacian(2.0), X, 24, random_state=0)
-        with pytest.raises(ValueError, match="use engine='numba'"):
-            compute_moments(basis, X, engine="jax")
-
-    def test_default_with_an_accelerator(self, monkeypatch):
-        fourier, rough = (make_basis(name, Laplacian(2.0), X, 24, random_state=0) for name in ("fourier", "landmarks"))
-        assert engines.make_loop(fourier, None) is fourier
-        monkeypatch.setattr(engines, "has_accelerator", lambda: True)
-        assert engines.make_loop(fourier, None).basis is fourier
-        assert engines.make_loop(fourier, "numba") is fourier
-        assert engines.make_loop(rough, None) is rough
-
-    def test_jax_is_not_imported_by_default(self):
-        script = (
-            "import sys, numpy as np, kdmaps\n"
-            "kdmaps.KernelDiffusionMap(1, n_features=10).fit(np.random.default_rng(0).standard_normal((50, 2)))\n"
-            "assert 'jax' not in sys.modules\n"
-        )
-        subprocess.run([sys.executable, "-W", "ignore", "-c", script], check=True)
+    subprocess.run([sys.executable, "-W", "ignore", "-c", script], check=True)
 
 
 class TestSinglePrecision:
@@ -152,7 +106,6 @@ class TestParameters:
         ("parameters", "message"),
         [
             ({"dtype": "float16"}, "dtype must be .* got 'float16'"),
-            ({"engine": "cuda"}, "engine must be .* got 'cuda'"),
             ({"memory_limit": -1}, "memory_limit must be .* got -1"),
             ({"memory_limit": "1GB"}, "memory_limit must be .* got '1GB'"),
             ({"memory_limit": 1, "n_features": 400}, "memory_limit=1 MB is too small for 400 features"),
@@ -165,12 +118,10 @@ class TestParameters:
     @pytest.mark.slow
     @known_warning("same time scale")
     def test_saved(self, tmp_path):
-        model = KernelDiffusionMap(
-            2, n_features=20, random_state=0, dtype=np.float32, engine="jax", memory_limit=40
-        ).fit(X)
+        model = KernelDiffusionMap(2, n_features=20, random_state=0, dtype=np.float32, memory_limit=40).fit(X)
         model.save(tmp_path / "model.npz")
         again = kdmaps.load(tmp_path / "model.npz")
-        assert (again.dtype, again.engine, again.memory_limit) == ("float32", "jax", 40)
+        assert (again.dtype, again.memory_limit) == ("float32", 40)
         assert again.basis_.dtype == np.float32
         assert_array_equal(again.transform(X), model.transform(X))
         assert_array_equal(again.partial_fit(X).rates_, model.partial_fit(X).rates_)
@@ -179,9 +130,8 @@ class TestParameters:
     def test_search_uses_them(self):
         grid = {"n_components": 2, "families": ["gaussian"], "bandwidths": 2, "n_features": 30, "random_state": 0}
         scores = KernelSearchCV(**grid).fit(X).cv_results_["selection_score"]
-        search = KernelSearchCV(**grid, dtype="float32", engine="jax", memory_limit=50).fit(X)
+        search = KernelSearchCV(**grid, dtype="float32", memory_limit=50).fit(X)
         assert search.best_estimator_.basis_.dtype == np.float32
-        assert search.best_estimator_.engine == "jax"
         assert search.best_estimator_.memory_limit == 50
         difference = np.abs(search.cv_results_["selection_score"] / scores - 1)
         assert 1e-12 < difference.max() < 1e-2  # another precision, similar scores
