@@ -37,14 +37,6 @@ kdmaps.plotting.plot_modes(search, X)
 plt.show()
 
 # %%
-# Samples in the coordinates of modes
-# -----------------------------------
-# :func:`kdmaps.plotting.plot_embedding`: the three wells are three corners.
-
-kdmaps.plotting.plot_embedding(search, X)
-plt.show()
-
-# %%
 # Time scales
 # -----------
 # :func:`kdmaps.plotting.plot_timescales` with bootstrap intervals, the exact values, and the gap after the last mode.
@@ -132,13 +124,6 @@ plt.show()
 # :func:`kdmaps.plotting.plot_states`: the samples of every coarse state.
 
 kdmaps.plotting.plot_states(kdmaps.dynamics.coarse_states(lagged.transform(path), 2), path)
-plt.show()
-
-# %%
-# :func:`kdmaps.plotting.plot_lag_comparison`: autocorrelations along a trajectory, and the decay predicted by the rates
-# of a model.
-
-kdmaps.plotting.plot_lag_comparison(kdmaps.dynamics.compare_with_trajectory(search, path, time_step=0.1))
 plt.show()
 
 # %%

@@ -180,24 +180,10 @@ def test_states():
         plot_states(states, X[:3])
 
 
-def test_lag_comparison(path):
-    from kdmaps.plotting import plot_lag_comparison
-
-    static = kdmaps.KernelDiffusionMap(2, regularization=1e-3, n_features=40, random_state=0).fit(path)
-    found = kdmaps.dynamics.compare_with_trajectory(static, path, time_step=0.1)
-    axes = plot_lag_comparison(found)
-    for k, ax in enumerate(axes):
-        curves = {line.get_label(): line.get_ydata() for line in ax.get_lines()}
-        assert_allclose(curves["rates of the model"], found.predicted[:, k])
-        assert_allclose(ax.containers[0][0].get_ydata(), found.autocorrelations[:, k])
-    with pytest.raises(ValueError, match="axes has 1 Axes for 2 modes"):
-        plot_lag_comparison(found, [Figure().subplots()])
-
-
 @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
 def test_data_frames(library):
     """Data frames of pandas have a method `transform`, but are not estimators."""
-    from kdmaps.plotting import plot_embedding, plot_independence, plot_modes, plot_states
+    from kdmaps.plotting import plot_independence, plot_modes, plot_states
 
     values = np.random.default_rng(0).standard_normal((200, 2))
     columns = {"mode1": values[:, 0], "mode2": values[:, 1]}
@@ -212,7 +198,6 @@ def test_data_frames(library):
     assert_array_equal(drawn(plot_free_energy(frame, sample_weight=weight, bins=5)), drawn(expected))
     for k, ax in enumerate(plot_modes_in_time(frame)):
         assert_array_equal(ax.get_lines()[0].get_ydata(), values[:, k])
-    assert_array_equal(plot_embedding(frame).collections[0].get_offsets().data, values)
     (ax, _) = plot_modes(frame, frame)
     assert sorted(ax.collections[0].get_array()) == sorted(values[:, 0])
     assert ax.get_xlabel() == "mode1"

@@ -1,4 +1,4 @@
-"""Plots of embeddings, error bars, learning, relevance and independence."""
+"""Plots of error bars, learning, relevance and independence."""
 
 from types import SimpleNamespace
 
@@ -10,7 +10,6 @@ from matplotlib.figure import Figure
 import kdmaps
 from kdmaps.diagnostics.relevance import Relevance
 from kdmaps.plotting import (
-    plot_embedding,
     plot_history,
     plot_independence,
     plot_relevance,
@@ -18,64 +17,12 @@ from kdmaps.plotting import (
 )
 from shared import known_warning
 
-# An embedding needs three modes: two axes and a colour.
 pytestmark = known_warning("have the same time scale")
 
 
 @pytest.fixture(scope="module")
 def model(X):
     return kdmaps.KernelDiffusionMap(3, n_features=60, random_state=0).fit(X)
-
-
-# --- embedding --------------------------------------------------------------------------------------------------------
-def drawn_points(ax):
-    (points,) = ax.collections
-    order = np.lexsort(points.get_offsets().data.T)
-    return points.get_offsets().data[order], None if points.get_array() is None else points.get_array()[order]
-
-
-def sorted_rows(points, colour):
-    order = np.lexsort(points.T)
-    return points[order], colour[order]
-
-
-def test_embedding(X, model):
-    ax = plot_embedding(model, X)
-    modes = model.transform(X)
-    points, colour = sorted_rows(modes[:, :2], modes[:, 2])
-    found, found_colour = drawn_points(ax)
-    np.testing.assert_array_equal(found, points)
-    np.testing.assert_array_equal(found_colour, colour)
-    assert (ax.get_xlabel(), ax.get_ylabel()) == ("mode 1", "mode 2")
-    assert ax.figure.axes[1].get_ylabel() == "mode 3"
-
-
-def test_embedding_of_given_modes_and_colours(X, model):
-    modes = model.transform(X)
-    mine = Figure().subplots()
-    assert plot_embedding(modes, components=(2, 0), color=X[:, 1], ax=mine) is mine
-    points, colour = sorted_rows(modes[:, [2, 0]], X[:, 1])
-    found, found_colour = drawn_points(mine)
-    np.testing.assert_array_equal(found, points)
-    np.testing.assert_array_equal(found_colour, colour)
-    assert mine.get_xlabel() == "mode 3"
-    plain = plot_embedding(modes[:, :2])
-    assert drawn_points(plain)[1] is None  # all modes are on the axes
-    assert len(plain.figure.axes) == 1
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"X": None}, "X must be given with an estimator"),
-        ({"components": (0, 3)}, r"two modes \(0 to 2\)"),
-        ({"components": (0,)}, "two modes"),
-        ({"color": [1.0]}, "one value for each of the 200"),
-    ],
-)
-def test_bad_embeddings(X, model, arguments, message):
-    with pytest.raises(ValueError, match=message):
-        plot_embedding(model, **{"X": X, **arguments})
 
 
 # --- error bars -------------------------------------------------------------------------------------------------------

@@ -8,10 +8,8 @@ from ._koopman import plot_coherent_sets as plot_coherent_sets
 from ._koopman import plot_koopman as plot_koopman
 from ._koopman import plot_phases as plot_phases
 from ._modes import plot_chapman_kolmogorov as plot_chapman_kolmogorov
-from ._modes import plot_embedding as plot_embedding
 from ._modes import plot_implied_timescales as plot_implied_timescales
 from ._modes import plot_independence as plot_independence
-from ._modes import plot_lag_comparison as plot_lag_comparison
 from ._modes import plot_modes as plot_modes
 from ._modes import plot_modes_in_time as plot_modes_in_time
 from ._modes import plot_states as plot_states

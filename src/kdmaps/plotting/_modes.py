@@ -30,7 +30,7 @@ from kdmaps.utils.types import SamplesLike
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from kdmaps.dynamics import ChapmanKolmogorov, CoarseStates, ImpliedTimescales, LagComparison
+    from kdmaps.dynamics import ChapmanKolmogorov, CoarseStates, ImpliedTimescales
 
 #: Modes are large where samples are rare; colours span this part of their values, the rest is saturated.
 SHOWN = 0.99
@@ -91,54 +91,7 @@ def plot_modes(
     return axes
 
 
-def plot_embedding(
-    modes: Any,
-    X: ArrayLike | None = None,
-    *,
-    components: Sequence[int] = (0, 1),
-    color: ArrayLike | None = None,
-    ax: Axes | None = None,
-    point_size: float = 6,
-) -> Axes:
-    """Draw the samples in the coordinates of two modes.
-
-    Parameters
-    ----------
-    modes : fitted estimator, or array or data frame of shape (n_samples, r), or list of them
-        The modes at the samples, or an estimator that evaluates them at X.
-    X : array-like of shape (n_samples, d), or list of such arrays, optional
-        The samples, for an estimator.
-    components : pair of int, default=(0, 1)
-        The modes on the two axes, counted from 0.
-    color : array-like of shape (n_samples,), optional
-        A value for every sample. By default the next mode, if there is one.
-    ax : Axes, default=new figure
-    point_size : float, default=6
-        Area of a point, in points².
-    """
-    values = mode_values(modes, X)
-    r = values.shape[1]
-    if len(components) != 2 or not all(0 <= k < r for k in components):
-        raise ValueError(f"components must be two modes (0 to {r - 1}), got {components!r}.")
-    first, second = components
-    following = max(components) + 1
-    ax = one_axes(ax)
-    points = values[:, [first, second]]
-    if color is None and following < r:
-        _scatter(ax, points, values[:, following], point_size, label=f"mode {following + 1}")
-    elif color is None:
-        ax.scatter(points[:, 0], points[:, 1], s=point_size, color=LEARNED, linewidths=0, alpha=0.6)
-    else:
-        color = np.asarray(color)
-        if color.shape != (len(points),):
-            raise ValueError(f"color has shape {color.shape}; pass one value for each of the {len(points)} samples.")
-        drawn = ax.scatter(points[:, 0], points[:, 1], c=color, s=point_size, cmap="viridis", linewidths=0)
-        add_colorbar(drawn, ax)
-    ax.set(xlabel=f"mode {first + 1}", ylabel=f"mode {second + 1}")
-    return ax
-
-
-def _scatter(ax: Axes, points: np.ndarray, mode: np.ndarray, size: float, label: str = "") -> None:
+def _scatter(ax: Axes, points: np.ndarray, mode: np.ndarray, size: float) -> None:
     from matplotlib.colors import TwoSlopeNorm
 
     # Zero has the middle colour, and each sign its own range: a rare state would make all others pale.
@@ -148,7 +101,7 @@ def _scatter(ax: Axes, points: np.ndarray, mode: np.ndarray, size: float, label:
     order = np.argsort(np.abs(mode), kind="stable")
     x, y = points[order].T
     drawn = ax.scatter(x, y, c=mode[order], s=size, cmap=DIVERGING, norm=norm, linewidths=0)
-    add_colorbar(drawn, ax, extend="both", label=label)
+    add_colorbar(drawn, ax, extend="both")
 
 
 def _curve(ax: Axes, X: np.ndarray, coordinate: int, mode: np.ndarray, reference: np.ndarray | None) -> None:
@@ -374,24 +327,3 @@ def _one_after_another(series: Sequence[np.ndarray], stride: int) -> tuple[np.nd
     points = [part for values in series for part in (values[::stride], gap)][:-1]
     numbers = [part for own, end in zip(times, starts[1:], strict=True) for part in (own, [float(end)])][:-1]
     return np.concatenate(numbers), np.concatenate(points)
-
-
-def plot_lag_comparison(result: LagComparison, axes: Sequence[Axes] | np.ndarray | None = None) -> np.ndarray:
-    """Draw the autocorrelation of every mode along a trajectory, and the decay predicted by the rates of the model.
-
-    Parameters
-    ----------
-    result : LagComparison
-        The result of `kdmaps.dynamics.compare_with_trajectory`.
-    axes : sequence of r Axes, default=new figure
-    """
-    r = len(result.diffusion)
-    axes = mode_axes(axes, r)
-    for k, ax in enumerate(axes):
-        found, error = result.autocorrelations[:, k], 2 * result.autocorrelation_errors[:, k]
-        ax.errorbar(result.times, found, error, fmt="o", markersize=3, color=LEARNED, label="trajectory")
-        ax.plot(result.times, result.predicted[:, k], color=EXACT, label="rates of the model")
-        ax.axhline(0, color="0.8", linewidth=0.8)
-        ax.set(title=f"mode {k + 1}, D = {result.diffusion[k]:.3g}", xlabel="time", ylabel="autocorrelation")
-    axes[0].legend(frameon=False)
-    return axes
