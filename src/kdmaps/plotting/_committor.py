@@ -30,10 +30,12 @@ def plot_committor(
     X: SamplesLike,
     *,
     coordinates: Sequence[int] = (0, 1),
-    flux_lines: bool = True,
     ax: Axes | None = None,
 ) -> Axes:
     """Draw q at the samples over one or two coordinates; with two inputs, also its level sets and flux lines.
+
+    Flux lines follow ∇q, the direction of the reactive flux of an isotropic diffusion, where q is between 0.02 and 0.98
+    and samples are near.
 
     Parameters
     ----------
@@ -43,9 +45,6 @@ def plot_committor(
         Samples to draw.
     coordinates : sequence of one or two int, default=(0, 1)
         Columns of X on the axes.
-    flux_lines : bool, default=True
-        With two inputs, draw lines along ∇q, the direction of the reactive flux of an isotropic diffusion, where q is
-        between 0.02 and 0.98 and samples are near.
     ax : Axes, default=new figure
 
     Returns
@@ -65,11 +64,11 @@ def plot_committor(
     add_colorbar(drawn, ax, label="q")
     ax.set(xlabel=labels[0], ylabel=labels[1])
     if rows.shape[1] == 2:
-        _draw_field(model, rows[:, shown], shown, flux_lines, ax)
+        _draw_field(model, rows[:, shown], shown, ax)
     return ax
 
 
-def _draw_field(model: AdaptiveCommittor, rows: np.ndarray, shown: list[int], flux_lines: bool, ax: Any) -> None:
+def _draw_field(model: AdaptiveCommittor, rows: np.ndarray, shown: list[int], ax: Any) -> None:
     """Draw the level set ½, and lines along the gradient, near the samples."""
     axes = [np.linspace(low, high, GRID) for low, high in zip(rows.min(axis=0), rows.max(axis=0), strict=True)]
     points = np.stack(np.meshgrid(*axes), axis=-1).reshape(-1, 2)[:, np.argsort(shown)]
@@ -77,10 +76,9 @@ def _draw_field(model: AdaptiveCommittor, rows: np.ndarray, shown: list[int], fl
     # A third of the radius is the distance to the next sample that 99 % of the samples do not exceed.
     far = cKDTree(rows[:, np.argsort(shown)]).query(points)[0] > model.support_.radius / 3
     ax.contour(*axes, np.where(far, np.nan, q).reshape(GRID, GRID), levels=[0.5], colors=EXACT, linewidths=1.5)
-    if flux_lines:
-        slopes = np.where((far | (q < 0.02) | (q > 0.98))[:, None], np.nan, model.gradient(points)[:, shown])
-        u, v = slopes.T.reshape(2, GRID, GRID)
-        ax.streamplot(*axes, u, v, color="0.4", linewidth=0.7, arrowsize=0.7, density=1.2)
+    slopes = np.where((far | (q < 0.02) | (q > 0.98))[:, None], np.nan, model.gradient(points)[:, shown])
+    u, v = slopes.T.reshape(2, GRID, GRID)
+    ax.streamplot(*axes, u, v, color="0.4", linewidth=0.7, arrowsize=0.7, density=1.2)
 
 
 def plot_free_energy_along_q(

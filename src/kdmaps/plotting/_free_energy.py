@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 BLOCKS = 10
 #: kT. Cells of a map with larger standard errors are left white; samples in a single block give 1, up to rounding.
 MAX_ERROR = 0.999
+#: kT. Cells of a map with higher free energies are left white, so that the colours resolve the wells.
+HIGHEST = 8.0
 #: Cells further than this number of widths from all samples stay empty.
 TRUNCATE = 2.0
 
@@ -32,7 +34,6 @@ def plot_free_energy(
     sample_weight: ArrayLike | None = None,
     bins: int = 80,
     smooth: float = 1.5,
-    highest: float = 8.0,
     ax: Axes | None = None,
 ) -> Axes:
     """Draw the free energy -ln p along one or two modes, in units of kT above its minimum.
@@ -51,16 +52,14 @@ def plot_free_energy(
         Cells along each axis of the histogram.
     smooth : float, default=1.5
         Width, in cells, of the Gaussian with which the histogram is smoothed; 0 for none.
-    highest : float, default=8
-        Along two modes, higher free energies are left white, so that the colours resolve the wells. Along one mode the
-        curve is complete, because barriers matter.
     ax : Axes, default=new figure
 
     Returns
     -------
     ax : Axes
         Cells without samples are empty. Along one mode, a band shows one standard error; in a map, cells with a
-        standard error of 1 kT or more are white. The free energy refers to the mode as the coordinate, not to X.
+        standard error of 1 kT or more, or a free energy above 8 kT, are white. The free
+        energy refers to the mode as the coordinate, not to X.
 
     Notes
     -----
@@ -85,8 +84,8 @@ def plot_free_energy(
         ax.set(ylabel="free energy (kT)", ylim=(0, 1.15 * np.nanmax(energy) or 1.0))
         ax.legend(frameon=False, fontsize="small")
         return ax
-    energy[(energy > highest) | (error > MAX_ERROR)] = np.nan
-    top = min(highest, max(1.0, np.ceil(np.nanmax(energy))))
+    energy[(energy > HIGHEST) | (error > MAX_ERROR)] = np.nan
+    top = min(HIGHEST, max(1.0, np.ceil(np.nanmax(energy))))
     drawn = ax.pcolormesh(*edges, energy.T, vmin=0, vmax=top, cmap="viridis")
     ax.contour(*centres, energy.T, np.arange(1, top), colors="white", linewidths=0.5, alpha=0.7)
     add_colorbar(drawn, ax, label="free energy (kT)")
