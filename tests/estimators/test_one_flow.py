@@ -201,13 +201,6 @@ def test_a_tensor_per_sample_with_a_stream_of_unknown_length(X):
     np.testing.assert_allclose(stream.rates_, array.rates_, rtol=1e-8)
 
 
-def test_rejects_chunks_with_other_numbers_of_groups(X):
-    model = kdmaps.KernelDiffusionMap(**SETTINGS, rates="cross-fitted")
-    model.partial_fit(X[:100], groups=np.arange(100) // 20)
-    with pytest.raises(ValueError, match=r"into 2 folds, .* into 3"):
-        model.partial_fit(X[100:], groups=np.arange(100) // 50)
-
-
 class Fixed(kdmaps.kernels.Kernel):
     """exp(-|x - z|²/8): a user-defined kernel without a bandwidth."""
 

@@ -73,19 +73,6 @@ def test_landmarks_are_not_tested():
     np.testing.assert_allclose(m.rates_, explicit_rates(m, X, splits), rtol=1e-6)
 
 
-def test_chunks_add():
-    X = ornstein_uhlenbeck(400)
-    settings = {"rates": "cross-fitted", "cv": KFold(4), **SETTINGS}
-    streamed = KernelDiffusionMap(2, **settings)
-    for part in (X[:200], X[200:]):
-        streamed.partial_fit(part)
-    # Four contiguous folds of each chunk are four folds of the whole.
-    blocks = np.arange(400).reshape(2, 4, 50)
-    tests = [blocks[:, f].ravel() for f in range(4)]
-    splits = [(np.setdiff1d(np.arange(400), test), test) for test in tests]
-    np.testing.assert_allclose(streamed.rates_, explicit_rates(streamed, X, splits), rtol=1e-6)
-
-
 @pytest.mark.slow
 @known_warning()  # the rate 4 is double; few samples
 def test_cross_fitted_rates_are_not_optimistic():
@@ -174,27 +161,6 @@ def test_folds_that_do_not_determine_the_modes():
     X = np.repeat(np.random.default_rng(0).standard_normal((6, 2)), 10, axis=0)
     with pytest.raises(ValueError, match="do not determine n_components=5"):
         KernelDiffusionMap(5, rates="cross-fitted", cv=KFold(6), **SETTINGS).fit(X)
-
-
-@pytest.mark.parametrize("between", ["fit", "partial_fit"])
-def test_folds_that_lack_samples_are_not_used(between):
-    X = ornstein_uhlenbeck(600)
-    model = KernelDiffusionMap(2, rates="cross-fitted", **SETTINGS).fit(X[:200])
-    getattr(model.set_params(rates="ritz"), between)(X[200:400])
-    with pytest.raises(ValueError, match="needs the folds of all samples"):
-        model.set_params(rates="cross-fitted").partial_fit(X[400:])
-
-
-def test_groups_in_chunks():
-    X, groups = ornstein_uhlenbeck(), np.arange(300) // 10
-    model = KernelDiffusionMap(2, rates="cross-fitted", cv=GroupKFold(3), **SETTINGS)
-    model.partial_fit(X[:150], groups=groups[:150]).partial_fit(X[150:], groups=groups[150:])
-    halves = [GroupKFold(3).split(X[part], groups=groups[part]) for part in (slice(0, 150), slice(150, 300))]
-    splits = [
-        (np.r_[train, 150 + more], np.r_[test, 150 + others])
-        for (train, test), (more, others) in zip(*halves, strict=True)
-    ]
-    np.testing.assert_allclose(model.rates_, explicit_rates(model, X, splits), rtol=1e-6)
 
 
 def quick_settings(make):

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
-from sklearn.model_selection import GridSearchCV, KFold, PredefinedSplit, cross_val_score
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 
 import kdmaps
 from kdmaps import Factor, KernelDiffusionMap, KernelSearchCV, VariationalKernelMap
@@ -91,20 +91,13 @@ def test_a_function_cannot_change_the_samples():
     np.testing.assert_array_equal(X, before)
 
 
-@pytest.mark.parametrize("rows", ["pairs", "predefined"])
-def test_folds_given_as_rows_belong_to_the_samples_of_fit(rows):
-    fold = np.arange(120) % 2
-    pairs = [(np.flatnonzero(fold == 0), np.flatnonzero(fold == 1)), (np.flatnonzero(fold), np.flatnonzero(fold == 0))]
-    model = make(rates="cross-fitted", cv=pairs if rows == "pairs" else PredefinedSplit(fold)).fit(X)
-    with pytest.raises(ValueError, match="cv is a list of rows"):
-        model.partial_fit(OTHERS)
-    make(rates="cross-fitted", cv=KFold(2)).partial_fit(X).partial_fit(OTHERS)
-
-
-def test_only_partial_fit_keeps_the_sums_of_folds():
-    model = make(rates="cross-fitted", cv=KFold(2)).fit(X)
-    with pytest.raises(ValueError, match="only partial_fit keeps"):
-        model.partial_fit(OTHERS)
+def test_cross_fitted_rates_need_all_samples_at_once():
+    model = make(rates="cross-fitted", cv=KFold(2))
+    with pytest.raises(ValueError, match="needs all samples at once"):
+        model.partial_fit(X)
+    with pytest.raises(ValueError, match="needs all samples at once"):
+        model.fit(X).partial_fit(OTHERS)
+    assert model.set_params(rates="ritz").partial_fit(OTHERS).moments_.count == len(X) + len(OTHERS)
 
 
 # --- parameters of the sums -------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """One fit: sums over a source, the eigenproblem, and how reliable its modes are. `fit_modes` returns a `Fit`."""
 
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -65,8 +65,6 @@ class PartialState:
 
     carry: Moments | None = None  # rounding error of the sums
     tail: Tail | None = None  # frames whose partners may be in the next chunk
-    folds: list[tuple[Moments, Moments]] | None = None  # sums over every fold, for cross-fitted rates
-    splitter: Any = None  # the cut of every chunk into folds
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,10 +80,6 @@ class Fit:
     support: Support | None = None  # the range of the samples
     lag_choice: ImpliedTimescales | None = None  # time scales that determined the lag, for lag="auto"
     partial: PartialState = field(default_factory=PartialState)
-
-    def without_folds(self) -> Self:
-        """Return the fit without the sums over folds, which only `partial_fit` keeps."""
-        return replace(self, partial=replace(self.partial, folds=None))
 
     def attributes(self) -> dict[str, Any]:
         """Return the fitted attributes of an estimator."""
@@ -150,7 +144,7 @@ def check_folds(source: Source, spec: FitSpec) -> None:
     if spec.rates == "cross-fitted" and not source.has_rows:
         raise ValueError(
             "rates='cross-fitted' needs samples that can be cut into folds: an array, a .npy file or Dask data. For a "
-            "stream fit a KernelDiffusionMap by partial_fit, chunk by chunk."
+            "stream use rates='ritz'."
         )
 
 
@@ -207,18 +201,18 @@ def fit_in_basis(
     before: Fit | None = None,
 ) -> Fit:
     """Fit the modes in a given basis; `sample` of the source determines the evidence and the support."""
-    folds, splitter = None, None
+    folds: list[tuple[Moments, Moments]] = []
     if spec.fit.rates == "cross-fitted":
-        moments, folds, splitter = _fold_sums(source, spec, form, basis, weight, groups, before)
+        moments, folds = _fold_sums(source, spec, form, basis, weight, groups)
     else:
         (moments,) = source.moments(form, basis, weight, **spec.fit.summing)
     earlier = (None, None) if before is None else (before.moments, before.partial.carry)
     total, carry = add_exactly(moments, *earlier)
     tangents = form.spaces if before is None else before.tangents
-    fitted = fit_sums(spec, FoldedMoments(basis, total, folds or []), tangents)
+    fitted = fit_sums(spec, FoldedMoments(basis, total, folds), tangents)
     support = before.support if before is not None and before.support is not None else Support.of(sample.X, spec.seed)
     support = support.extended((sample.X.min(axis=0), sample.X.max(axis=0))).extended(source.bounds())
-    fitted = replace(fitted, support=support, partial=PartialState(carry, None, folds, splitter))
+    fitted = replace(fitted, support=support, partial=PartialState(carry))
     # The samples of a later chunk are not representative of all samples.
     if before is not None or not is_readable(source, form, sample):
         return fitted
@@ -249,28 +243,13 @@ def _fold_sums(
     basis: Basis,
     weight: np.ndarray | None,
     groups: ArrayLike | None,
-    before: Fit | None,
-) -> tuple[Moments, list[tuple[Moments, Moments]], Any]:
-    """Return the sums over these samples, the sums over the folds of all samples so far, and the splitter."""
-    fit, earlier = spec.fit, None if before is None else before.partial.folds
-    if before is not None and earlier is None:
-        raise ValueError(
-            "rates='cross-fitted' needs the folds of all samples, which only partial_fit keeps; fit the first samples "
-            "by partial_fit, too, or call set_params(rates='ritz')."
-        )
-    cv = fit.with_folds(source, groups).splitter if before is None else before.partial.splitter
-    splits = make_splits(cv, source.rows_for_splitters, groups, fit.n_components, spec.seed)
+) -> tuple[Moments, list[tuple[Moments, Moments]]]:
+    """Return the sums over all samples, and over the training and the test samples of every fold."""
+    cv = spec.fit.with_folds(source, groups).splitter
+    splits = make_splits(cv, source.rows_for_splitters, groups, spec.fit.n_components, spec.seed)
     landmarks = basis.landmarks if isinstance(basis, LandmarkBasis) else None
-    folds = make_folds(splits, source, weight, fit.n_components, landmarks)
-    moments, parts = folds.moments(source, form, basis, weight, **fit.summing)
-    if earlier is not None:
-        if len(parts) != len(earlier):
-            raise ValueError(
-                f"These samples are cut into {len(parts)} folds, earlier samples into {len(earlier)}; every chunk "
-                "needs as many groups as cv has folds. Pass another cv or groups, or rates='ritz'."
-            )
-        parts = [(a + c, b + d) for (a, b), (c, d) in zip(earlier, parts, strict=True)]
-    return moments, parts, cv
+    folds = make_folds(splits, source, weight, spec.fit.n_components, landmarks)
+    return folds.moments(source, form, basis, weight, **spec.fit.summing)
 
 
 def _preview(source: Source, spec: ModelSpec, weight: np.ndarray | None) -> Sample:

@@ -3,9 +3,7 @@
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Self
 
-import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
-from sklearn.model_selection import PredefinedSplit
 
 from kdmaps.bases import BasisSpec
 from kdmaps.data.inputs import join_trajectories
@@ -154,7 +152,7 @@ class KernelDiffusionMap(ModeTransformer):
         X, groups, _ = join_trajectories(X, groups, sample_weight)
         source, columns = read_samples(self, X)
         fitted = fit_modes(source, spec, checked_weight(sample_weight, source), groups)
-        self._publish(columns, fitted.without_folds())
+        self._publish(columns, fitted)
         return fitted.warnings()
 
     def partial_fit(
@@ -173,7 +171,8 @@ class KernelDiffusionMap(ModeTransformer):
         trajectory of the chunk before (with `groups`, every trajectory): frames across the border are paired too.
 
         Parameters that only the solve depends on may be changed between chunks (`n_components`, `regularization`,
-        `center`, `rates`, `memory_limit`); kernel, basis, dtype, diffusion and lag may not.
+        `center`, `memory_limit`); kernel, basis, dtype, diffusion and lag may not. Cross-fitted rates need all
+        samples at once.
 
         Parameters
         ----------
@@ -181,7 +180,7 @@ class KernelDiffusionMap(ModeTransformer):
         y : ignored
         sample_weight : array-like of shape (n_samples,), optional
         groups : array-like of shape (n_samples,), optional
-            For a `cv` that needs them.
+            With a lag, the trajectory of each frame.
         diffusion : optional
             The diffusion tensor at these samples; needed after the first chunk if it is given per sample.
 
@@ -189,6 +188,8 @@ class KernelDiffusionMap(ModeTransformer):
         -------
         self
         """
+        if self.rates == "cross-fitted":
+            raise ValueError("rates='cross-fitted' needs all samples at once; call fit, or set_params(rates='ritz').")
         if not hasattr(self, "moments_"):
             X, groups, _ = join_trajectories(X, groups, sample_weight)
             source, columns = read_samples(self, X)
@@ -225,12 +226,6 @@ class KernelDiffusionMap(ModeTransformer):
             raise ValueError(
                 f"{', '.join(changed)} changed after the first samples were summed; set it back, or fit all samples "
                 "again."
-            )
-        rows_given = isinstance(self.cv, PredefinedSplit) or (np.iterable(self.cv) and not isinstance(self.cv, str))
-        if self.rates == "cross-fitted" and rows_given:
-            raise ValueError(
-                "cv is a list of rows, which belong to the samples of fit; pass a splitter (with groups if it needs "
-                "them), or rates='ritz'."
             )
 
 

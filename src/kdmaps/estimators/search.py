@@ -136,7 +136,7 @@ def search_modes(
     few, frame = data.everything.typical, None if span is None else span.frame
     relevance = relevance_at(fitted.basis, fitted.modes, few.X, few.weight, names, frame)
     suggested = data.suggest_n_components(moments, chosen.regularization)
-    fitted = replace(fitted.without_folds(), lag_choice=choice)
+    fitted = replace(fitted, lag_choice=choice)
     if span is not None:
         fitted, chosen = span.fit(fitted), span.candidate(chosen)
         model = _model(plan, data, chosen, landmarks if isinstance(landmarks, str) else span.points(landmarks))

@@ -176,7 +176,7 @@ class VariationalKernelMap(LearnedModel, ModeTransformer):
         model = self._model(basis, regularization)
         model_spec = replace(model._spec(), seed=seed)
         everything = source.sample(None, np.random.RandomState(0), weight)
-        fitted = fit_in_basis(source, model_spec, form, weight, groups, basis, everything).without_folds()
+        fitted = fit_in_basis(source, model_spec, form, weight, groups, basis, everything)
         self._publish(
             columns,
             fitted,
