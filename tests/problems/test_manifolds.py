@@ -4,7 +4,7 @@ from math import comb
 
 import numpy as np
 import pytest
-from scipy.special import eval_chebyt, eval_gegenbauer, i0e, ive
+from scipy.special import eval_chebyt, eval_gegenbauer, i0e, ive, sph_harm_y
 
 import kdmaps.problems as problems
 from experiments._references import paper_reference
@@ -106,6 +106,18 @@ def test_addition_theorem(d, top):
         np.testing.assert_allclose(block @ block.T, sizes[degree - 1] * zonal(d, degree, X @ X.T), atol=1e-9)
 
 
+def test_span_of_a_degree_on_the_sphere_in_space():
+    """Against scipy's spherical harmonics; both bases are orthonormal, so that their overlap is orthogonal."""
+    cosine, weight = np.polynomial.legendre.leggauss(8)
+    azimuth = np.linspace(0, 2 * np.pi, 16, endpoint=False)
+    polar, azimuth = (part.ravel() for part in np.meshgrid(np.arccos(cosine), azimuth, indexing="ij"))
+    X = np.column_stack([np.sin(polar) * np.cos(azimuth), np.sin(polar) * np.sin(azimuth), np.cos(polar)])
+    phi = problems.load("sphere-3").eigenfunctions(X, 3 + 5 + 7)[:, 8:]
+    exact = np.sqrt(4 * np.pi) * np.column_stack([sph_harm_y(3, m, polar, azimuth) for m in range(-3, 4)])
+    overlap = (phi * np.repeat(weight / 32, 16)[:, None]).T @ exact
+    np.testing.assert_allclose(overlap @ overlap.conj().T, np.eye(7), atol=1e-12)
+
+
 def test_first_modes_of_the_sphere_are_the_coordinates():
     p = problems.load("sphere-5")
     X = p.sample(10, random_state=0)
@@ -131,6 +143,6 @@ def test_walk_on_the_circle_is_exact(assert_mean):
     assert_mean(np.sum(paths[:, 0] * paths[:, 1], axis=1), np.exp(-0.8))
 
 
-def test_too_many_monomials():
+def test_too_many_harmonics():
     with pytest.raises(ValueError, match="smaller k"):
         problems.load("sphere-60").eigenfunctions(np.ones((1, 60)), 2000)

@@ -1,20 +1,19 @@
 """A circle with Gaussian noise, and Brownian motion on spheres of any dimension."""
 
-from collections import Counter, defaultdict
 from functools import lru_cache
-from itertools import combinations_with_replacement, count
-from math import comb, factorial, prod, sqrt
+from itertools import count
+from math import comb
 
 import numpy as np
-from scipy.linalg import null_space
-from scipy.special import i0e
+from scipy.linalg import eigh
+from scipy.special import eval_chebyt, eval_gegenbauer, i0e
 
 from kdmaps.problems.base import Array, Markov, Problem
 from kdmaps.problems.finite_volume import Interval
 from kdmaps.utils.validation import check_positive_integer, check_positive_number
 
-#: Largest number of monomials of one degree, whose Laplacian is a dense matrix.
-MAX_MONOMIALS = 20_000
+#: Largest number of harmonics of one degree, which are found by a dense eigenproblem.
+MAX_HARMONICS = 2_000
 
 
 class NoisyCircle(Problem):
@@ -92,52 +91,39 @@ def multiplicity(dim: int, degree: int) -> int:
     return comb(degree + dim - 1, degree) - (comb(degree + dim - 3, degree - 2) if degree > 1 else 0)
 
 
+def zonal(dim: int, degree: int, cosine: Array) -> Array:
+    """Evaluate the zonal harmonic of a degree on S^{d-1}, scaled to 1 at cosine 1."""
+    if dim == 2:
+        return eval_chebyt(degree, cosine)
+    order = dim / 2 - 1
+    return eval_gegenbauer(degree, order, cosine) / eval_gegenbauer(degree, order, 1.0)
+
+
 @lru_cache(maxsize=32)
-def harmonics(dim: int, degree: int) -> list[tuple[Array, Array]]:
-    """Return the harmonic homogeneous polynomials of one degree, orthonormal under the uniform law on the sphere.
+def harmonics(dim: int, degree: int) -> tuple[Array, Array]:
+    """Return points Y and coefficients A: the N columns of zonal(XYᵀ)A are orthonormal harmonics of one degree.
 
-    In the basis e_a = x^a/√a! the Laplacian is Δe_a = Σ_j √(a_j (a_j - 1)) e_{a - 2δ_j}. The e_a are orthonormal for
-    the Fischer product ⟨p, q⟩ = p(∂)q. On harmonic polynomials this product is E[pq] · d(d+2)…(d+2ℓ-2), so orthonormal
-    null vectors of Δ are orthonormal harmonics up to a common factor. Δ preserves the parity of each exponent, which
-    splits the null space into small blocks. Each block has the coordinates of the factors of its monomials, shape
-    (m, degree), and the coefficients of q harmonics, shape (m, q).
+    By the addition theorem, Z(x, y) = N zonal(xᵀy) is the reproducing kernel of these harmonics for the uniform law:
+    E[Z(x, y)Z(x, y')] = Z(y, y'). Twice as many random points as harmonics determine all of them.
     """
-    n_monomials = comb(degree + dim - 1, degree)
-    if n_monomials > MAX_MONOMIALS:
+    n = multiplicity(dim, degree)
+    if n > MAX_HARMONICS:
         raise ValueError(
-            f"Degree {degree} on the sphere in R^{dim} has {n_monomials} monomials, more than {MAX_MONOMIALS}; pass a "
-            f"smaller k."
+            f"The sphere in R^{dim} has {n} harmonics of degree {degree}, more than {MAX_HARMONICS}; pass a smaller k."
         )
-    blocks = defaultdict(list)
-    for factors in combinations_with_replacement(range(dim), degree):
-        blocks[tuple(j for j, power in Counter(factors).items() if power % 2)].append(factors)
-
-    scale = sqrt(prod(range(dim, dim + 2 * degree, 2)))
-    basis = []
-    for monomials in blocks.values():
-        powers = [Counter(factors) for factors in monomials]
-        rows: dict[tuple[tuple[int, int], ...], int] = {}
-        entries = []
-        for column, power in enumerate(powers):
-            for j, a in power.items():
-                if a > 1:
-                    image = tuple(sorted((+(power - Counter({j: 2}))).items()))
-                    entries.append((rows.setdefault(image, len(rows)), column, sqrt(a * (a - 1))))
-        laplacian = np.zeros((len(rows), len(monomials)))
-        for row, column, value in entries:
-            laplacian[row, column] = value
-        kernel = null_space(laplacian) if rows else np.eye(len(monomials))
-        norms = np.array([sqrt(prod(factorial(a) for a in power.values())) for power in powers])
-        if kernel.size:
-            basis.append((np.array(monomials), scale * kernel / norms[:, None]))
-    return basis
+    Y = np.eye(dim)
+    if degree > 1:
+        Y = np.random.default_rng(0).standard_normal((2 * n, dim))
+        Y /= np.linalg.norm(Y, axis=1, keepdims=True)
+    values, vectors = eigh(n * zonal(dim, degree, Y @ Y.T), subset_by_index=(len(Y) - n, len(Y) - 1))
+    return Y, n * vectors / np.sqrt(values)
 
 
 class Sphere(Markov):
     """Brownian motion √2 dW on the unit sphere S^{d-1} of R^d, with the uniform law.
 
     Modes are the real spherical harmonics of degree ℓ = 1, 2, …, with rate ℓ(ℓ + d - 2) and multiplicity
-    (2ℓ + d - 2)/(ℓ + d - 2) · C(ℓ + d - 2, ℓ), evaluated as polynomials; degree 1 is √d x_j.
+    (2ℓ + d - 2)/(ℓ + d - 2) · C(ℓ + d - 2, ℓ); degree 1 is √d x_j.
 
     Trajectories are geodesic random walks, x ← x cos|v| + (v/|v|) sin|v| with a tangent v = √(2 dt) (I - xxᵀ) ξ. They
     preserve the uniform law for any dt and are of weak order dt (exact on the circle).
@@ -180,11 +166,9 @@ class Sphere(Markov):
 
     def _eigenfunctions(self, X: Array, k: int) -> Array:
         columns: list[Array] = []
-        found = 0
         for degree in count(1):
-            for factors, coefficients in harmonics(self.dim, degree):
-                columns.append(np.prod(X[:, factors], axis=2) @ coefficients)
-                found += coefficients.shape[1]
-                if found >= k:
-                    return np.hstack(columns)[:, :k]
+            Y, coefficients = harmonics(self.dim, degree)
+            columns.append(zonal(self.dim, degree, X @ Y.T) @ coefficients)
+            if sum(values.shape[1] for values in columns) >= k:
+                return np.hstack(columns)[:, :k]
         raise AssertionError("unreachable")
