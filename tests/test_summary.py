@@ -242,11 +242,7 @@ def test_cards_of_results(X):
     assert f"{model.rates_[1]:.4g}</td>" in trust
     states = kdmaps.dynamics.coarse_states(model.transform(X), 2)
     assert all(f"{part:.1%}</td>" in states._repr_html_() for part in states.populations)
-    problem = kdmaps.problems.load("dw1d")
-    assert f"{1 / problem.rates(1)[0]:.4g}</td>" in problem._repr_html_()
-    own = model._repr_mimebundle_()["text/html"]
-    assert "<circle" in own
-    assert "checks" in own
+    assert "checks" in model._repr_mimebundle_()["text/html"]
 
 
 @known_warning()

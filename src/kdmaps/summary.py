@@ -448,24 +448,4 @@ class NotebookDisplay:
         summary = summarise(cast(FittedModel, self))
         why = "".join(f"<li>{escape(reason)}</li>" for reason in summary.reasons)
         details = f"<details><summary>{escape(summary.chosen)}</summary><ul>{why}</ul></details>"
-        parts = _picture(summary), details, warning_lines(summary.warnings)
-        return card(summary.verdict(), summary.columns, summary.rows, *parts)
-
-
-def _picture(summary: FitSummary) -> str:
-    """Draw the time scales as points on a logarithmic axis; doubtful ones are hollow."""
-    drawn = np.isfinite(summary.timescales) & (summary.timescales > 0)
-    times, doubtful = summary.timescales[drawn], np.asarray(summary.doubtful)[drawn]
-    if len(times) < 2:
-        return ""
-    low, high = np.log(times.min()), np.log(times.max())
-    at = 20 + 260 * (np.log(times) - low) / max(high - low, 1e-9)
-    points = "".join(
-        f'<circle cx="{x:.1f}" cy="14" r="5" stroke="currentColor" fill="{"none" if bad else "currentColor"}"/>'
-        f'<text x="{x:.1f}" y="36" font-size="11" text-anchor="middle" fill="currentColor">{time:.3g}</text>'
-        for x, time, bad in zip(at, times, doubtful, strict=True)
-    )
-    return (
-        '<svg width="300" height="42" role="img" aria-label="Time scales on a logarithmic axis">'
-        f'<line x1="10" y1="14" x2="290" y2="14" stroke="currentColor" opacity="0.4"/>{points}</svg>'
-    )
+        return card(summary.verdict(), summary.columns, summary.rows, details, warning_lines(summary.warnings))

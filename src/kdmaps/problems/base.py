@@ -6,7 +6,6 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kdmaps.utils.notebook import card
 from kdmaps.utils.validation import check_positive_integer, check_positive_number
 
 Array: TypeAlias = NDArray[np.float64]
@@ -51,12 +50,6 @@ class Problem(ABC):
     def rates(self, k: int) -> Array:
         """Return the `k` smallest non-zero eigenvalues of -G, ascending, with multiplicity; shape (k,)."""
         return self._rates(check_positive_integer("k", k))
-
-    def _repr_html_(self) -> str:
-        rates = self.rates(self.n_modes)
-        rows = [(str(k), f"{1 / rate:.4g}", f"{rate:.4g}") for k, rate in enumerate(rates, start=1)]
-        title = f"{type(self).__name__}: {self.dim} coordinate{'s' if self.dim > 1 else ''}, exact spectrum"
-        return card(title, ("mode", "time scale", "rate"), rows)
 
     def eigenfunctions(self, X: ArrayLike, k: int) -> Array:
         """Evaluate the first `k` exact modes, of mean 0 and variance 1 under π; shape (n, k).
