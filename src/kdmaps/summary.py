@@ -262,7 +262,7 @@ def summarise(model: FittedModel, *, unit: str | None = None, uncertainty: Any =
     elif trust is not None and trust.held_out is not None:  # a stored model, chosen by a search
         checks = [check for check in checks if not check.estimate]
     if trust is not None:
-        checks, doubtful = [*checks, *trust.summaries()], ~trust.ok
+        checks, doubtful = [*checks, *(check.summary() for check in trust.checks)], ~trust.ok
     if tests is not None:
         checks, doubtful = [*checks, *tests.checks()], doubtful | tests.doubtful
     refinement = model.refinement_ if isinstance(model, SearchedModel) else None

@@ -243,10 +243,6 @@ class Trust:
             for k, reasons in enumerate(self.reasons)
         ]
 
-    def summaries(self) -> list[Check]:
-        """Return the worst mode of every check, for tables."""
-        return [check.summary() for check in self.checks]
-
     def warnings(self) -> list[UnreliableModesWarning]:
         """Return one warning for each failed check."""
         return [check.warning for check in self.checks if check.failed.any()]

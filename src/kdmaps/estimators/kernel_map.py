@@ -190,13 +190,17 @@ class KernelDiffusionMap(ModeTransformer):
         """
         if self.rates == "cross-fitted":
             raise ValueError("rates='cross-fitted' needs all samples at once; call fit, or set_params(rates='ritz').")
+        X, groups, _ = join_trajectories(X, groups, sample_weight)
         if not hasattr(self, "moments_"):
-            X, groups, _ = join_trajectories(X, groups, sample_weight)
             source, columns = read_samples(self, X)
             spec, before, summed = self._spec(diffusion), None, None
         else:
-            self._check_more_samples(given=set() if diffusion is None else {"diffusion"})
-            X, groups, _ = join_trajectories(X, groups, sample_weight)
+            changed = [name for name in self._changed_parameters() if diffusion is None or name != "diffusion"]
+            if changed:
+                raise ValueError(
+                    f"{', '.join(changed)} changed after the first samples were summed; set it back, or fit all "
+                    "samples again."
+                )
             source, columns = checked_source(self, X), self._columns
             spec = self._spec(self._own_diffusion() if diffusion is None else diffusion)
             before, summed = self._fitted(), self._summed
@@ -219,14 +223,6 @@ class KernelDiffusionMap(ModeTransformer):
         )
         spec.check()
         return spec
-
-    def _check_more_samples(self, given: set[str]) -> None:
-        """Raise a ValueError if samples cannot be added; parameters `given` with them may differ."""
-        if changed := [name for name in self._changed_parameters() if name not in given]:
-            raise ValueError(
-                f"{', '.join(changed)} changed after the first samples were summed; set it back, or fit all samples "
-                "again."
-            )
 
 
 def load(path: PathLike) -> Any:
