@@ -90,15 +90,6 @@ def test_warns_once_unless_cv_is_given():
 
 @known_finding()
 @known_warning()
-def test_chunks_of_partial_fit_are_cut_alike():
-    X = frames(n=1200)
-    model = KernelDiffusionMap(1, rates="cross-fitted", n_features=40, random_state=0)
-    model.partial_fit(X[:600]).partial_fit(independent(600))  # which, alone, would be cut at random
-    assert np.isfinite(model.rates_).all()
-
-
-@known_finding()
-@known_warning()
 def test_held_out_score_of_a_trajectory_stays_below_its_bound():
     # Its expectation is at most the sum of the slowest time scales: 1 + 1. Random folds test on neighbours of training
     # samples, and a mode that changes along the path as such seems four times as slow as any of the system.

@@ -8,7 +8,7 @@ from kdmaps.utils.threads import one_blas_thread
 
 #: Terms of the time: n of N samples are searched, in m = min(d, N) coordinates, with q times the default number of
 #: features.
-TERMS = ("constant", "searched n q", "searched n m q", "metrics m²", "all N q²", "all N d", "more columns than rows N d")
+TERMS = ("constant", "searched n q", "searched n m q", "metrics m²", "all N q²", "all N d", "d > N: N d")
 #: Their coefficients, in units of `unit_seconds`; from results/cost_default/rows.json.
 SECONDS = (27.6, 0.0309, 8.99e-05, 0.000207, 0.0, 2.47e-05, 0.0)
 #: The same for megabytes beyond the samples.
