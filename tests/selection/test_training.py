@@ -38,13 +38,25 @@ def test_no_test_sample_reaches_landmarks_metric_or_sums(X, origin, fold):
     made = []
     for training in (data.trainings[fold], gathered(moved).trainings[fold]):
         kernel = training.kernel(Gaussian(1.5), origin)
-        basis = training.basis(kernel, "landmarks")
-        train, test = training.moments(basis)
+        basis, train, test = training.sums(kernel, "landmarks")
         made.append([kernel.root, basis.landmarks, train.gram, train.energy, training.median, test.gram])
     *same, (before, after) = zip(*made, strict=True)
     for one, other in same:
         np.testing.assert_array_equal(one, other)
     assert not np.allclose(before, after)  # the test samples did move
+
+
+def test_sums_of_the_last_kernels_are_kept(X, monkeypatch):
+    training, passes = gathered(X).trainings[0], []
+    moments = type(training.source).moments
+    monkeypatch.setattr(type(training.source), "moments", lambda *a: passes.append(1) or moments(*a))
+    first, second, third = (Gaussian(width) for width in (1.0, 1.5, 2.0))
+    for kernel in (first, second, first, second, third, second):
+        training.sums(kernel, "fourier")
+    assert len(passes) == 3
+    training.sums(first, "fourier")
+    training.with_features(20).sums(first, "fourier")
+    assert len(passes) == 5
 
 
 def test_inner_folds_hold_out_training_samples_only(X):

@@ -34,6 +34,8 @@ from kdmaps.utils.validation import unit_weight
 TYPICAL_SAMPLES = 2_000
 #: A search uses at most this part of the samples as landmarks; the final fit may use all.
 LANDMARK_PART = 1 / 4
+#: Kernels whose sums each fold keeps.
+KEPT_SUMS = 2
 
 #: Makes the kernel of some training samples; None if they do not determine it.
 KernelOf = Callable[["Training"], Kernel | None]
@@ -53,6 +55,7 @@ class Training:
     seed: int
     _landmarks: dict[int, np.ndarray] = field(default_factory=dict)
     _roots: dict[Recipe | Axes, np.ndarray | None] = field(default_factory=dict)
+    _sums: dict[tuple[Kernel, str], tuple[Basis, Moments, Moments]] = field(default_factory=dict)
 
     @cached_property
     def typical(self) -> Sample:
@@ -86,7 +89,9 @@ class Training:
         """Return the same samples with bases of this number of features; metrics of modes stay as they are."""
         if n_features is None:
             return self
-        return replace(self, bases=[replace(spec, n_features=n_features) for spec in self.bases], _landmarks={})
+        return replace(
+            self, bases=[replace(spec, n_features=n_features) for spec in self.bases], _landmarks={}, _sums={}
+        )
 
     def kernel(self, kernel: Kernel, origin: Recipe | Axes | None) -> Kernel | None:
         """Return a kernel in the metric of the functions of `origin`; None if the samples do not determine them."""
@@ -119,10 +124,10 @@ class Training:
         kernel = self.kernel(recipe.kernel, recipe.origin)
         if kernel is None:
             return None
-        basis, fit = self.basis(kernel, recipe.basis), self.fit
+        (basis, moments, _), fit = self.sums(kernel, recipe.basis), self.fit
         try:
             problem = (basis.ridge, fit.n_components, recipe.regularization, fit.center, fit.clock)
-            modes, right = modes_of(self.moments(basis)[0], *problem)
+            modes, right = modes_of(moments, *problem)
         except ValueError:  # with all features, rounding leaves fewer modes than with those of the screening
             return None
         ends = [modes] if right is None else [modes, right]
@@ -134,11 +139,20 @@ class Training:
             return None
         return metric_root(matrix, frame)
 
-    def moments(self, basis: Basis) -> tuple[Moments, Moments]:
-        """Return the sums over these samples and over the test samples."""
-        sets = [(0, 1), (0, 2)]
-        train, test = self.source.moments(self.form, basis, self.weight, self.labels, sets)
-        return train, test
+    def sums(self, kernel: Kernel, basis_name: str) -> tuple[Basis, Moments, Moments]:
+        """Return the basis of a kernel, and its sums over these samples and over the test samples.
+
+        The last ones are kept: the modes of a kernel also define the next metric, and the best kernel is solved again.
+        """
+        key = kernel, basis_name
+        found = self._sums.get(key)
+        if found is None:
+            basis = self.basis(kernel, basis_name)
+            train, test = self.source.moments(self.form, basis, self.weight, self.labels, [(0, 1), (0, 2)])
+            found = self._sums[key] = basis, train, test
+            for old in list(self._sums)[:-KEPT_SUMS]:
+                self._sums.pop(old, None)  # by another thread already
+        return found
 
 
 class _SetFit(NamedTuple):
@@ -169,8 +183,7 @@ def fit_by_fold(
     share, center = unit_weight(weights, len(X)), everything.fit.center
 
     def solved(training: Training, own: Kernel, whole: bool = False) -> tuple[list[_SetFit | None], float, float]:
-        start, basis = time.perf_counter(), training.basis(own, basis_name)
-        train, test = training.moments(basis)
+        start, (basis, train, test) = time.perf_counter(), training.sums(own, basis_name)
         found = _solve(train, train if whole else test, basis, training.fit, lambdas, exact, iteration)
         features = basis.features(X)
         features = features - center * (share @ features)
