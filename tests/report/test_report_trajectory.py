@@ -97,6 +97,8 @@ def test_automatic_lag():
 def test_directed_model_has_tests():
     page = render_report(fit(reversible=False), PATH)
     assert "reversible=False" in page
+    assert "singular functions: the functions" in page  # their time scales are not in the titles
+    assert "with the time scale" not in page
     labels = figures(page)
     assert {"Implied", "Chapman–Kolmogorov"} <= {label.split(" ")[0] for label in labels}
     assert "Modes against time" in labels

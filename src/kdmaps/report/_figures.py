@@ -93,11 +93,11 @@ def choice_figures(model: Any, summary: FitSummary) -> list[Figure]:
 def mode_figure(k: int, values: np.ndarray, coordinates: dict[str, np.ndarray], summary: FitSummary) -> Figure:
     """Draw mode k at samples over one or two coordinates of the same samples."""
     names, points = list(coordinates), np.column_stack(list(coordinates.values()))
-    unit = "" if summary.unit is None else f" {summary.unit}"
+    time, title = summary.timescales[k], f"mode {k + 1}"
+    if not summary.directed:  # time scales of singular functions are not relaxation times
+        title += f": {time:.3g} {summary.unit or ''}".rstrip() if time > 0 else ": shorter than the lag"
 
     def draw(ax: Any) -> None:
-        time = summary.timescales[k]
-        title = f"mode {k + 1}: {time:.3g}{unit}" if time > 0 else f"mode {k + 1}: shorter than the lag"
         plotting.plot_modes(values[:, None], points, axes=[ax], titles=[title])
         ax.set_xlabel(names[0])
         if len(names) > 1:

@@ -82,17 +82,19 @@ def modes(subject: Subject) -> Section:
         drawn.append(figures.mode_figure(k, values[:, k], coordinates, subject.summary))
     which = "Every mode" if len(drawn) == r else f"The first {len(drawn)} of {r} modes"
     over = "the given coordinates" if subject.drawn else "the inputs that it depends on most"
+    text = (
+        "A mode is a function of the state of the system that relaxes exponentially with this time scale: transitions "
+        "between samples of different colours are slow."
+    )
+    if subject.summary.directed:
+        text = (
+            "Modes of a system out of equilibrium are singular functions: the functions of the state that predict most "
+            "of the state one lag later. Only eigenvalues have periods and decay rates."
+        )
+    else:
+        over += ", with the time scale"
     return Section(
-        "modes",
-        "Modes",
-        f"{which} over {over}, with the time scale.",
-        [
-            Beside(drawn, small=True),
-            Text(
-                "A mode is a function of the state of the system that relaxes exponentially with this time scale: "
-                "transitions between samples of different colours are slow. Its sign is arbitrary."
-            ),
-        ],
+        "modes", "Modes", f"{which} over {over}.", [Beside(drawn, small=True), Text(f"{text} Signs are arbitrary.")]
     )
 
 
@@ -229,7 +231,7 @@ def passages(subject: Subject) -> Section | None:
     if times is None:
         return None
     i, j = np.unravel_index(np.argmax(times.times), times.times.shape)
-    unit = summary.unit or ("frames" if summary.time_step == 1 else "the unit of time_step")
+    unit = summary.unit or ("frames" if summary.time_step == 1 else "the unit of the time step")
     slowest = f"{times.times[i, j]:.3g} {summary.unit or ''}".strip()
     return Section(
         "passages",
