@@ -62,7 +62,7 @@ def committor(
     from kdmaps.data import make_writer
     from kdmaps.estimators.committor import AdaptiveCommittor, quantity_rows
     from kdmaps.estimators.committor_files import write_committor
-    from kdmaps.report.committor import chosen_kernel, render_committor
+    from kdmaps.report.committor import TIME_UNIT, chosen_kernel, render_committor, verdict
     from kdmaps.utils.files import replacing
     from kdmaps.utils.progress import reporting
 
@@ -77,9 +77,11 @@ def committor(
     with warnings.catch_warnings(record=True, action="always") as raised, reporting(True):
         model.fit(samples.source, masks, samples.weight, samples.group)
     notes = [*samples.notes, *messages(raised)]
+    say(verdict(model), "bold yellow" if notes else "bold green")
     print_table(("", "value", "95 % interval"), quantity_rows(model))
-    say(f"Chosen: {chosen_kernel(model)}")
-    say(f"  {model.trust_.between} samples between the sets; {model.trust_.flux_samples:.0f} carry the flux.")
+    say(TIME_UNIT)
+    say(f"Kernel: {chosen_kernel(model)}")
+    say(f"{model.trust_.between} samples between the sets; {model.trust_.flux_samples:.0f} carry the flux.")
     for note in dict.fromkeys(notes):
         print_warning(note)
     page = render_committor(

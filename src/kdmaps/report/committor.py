@@ -18,11 +18,19 @@ from kdmaps.utils.optional import optional
 
 #: Most samples in a figure.
 MOST = 5000
+TIME_UNIT = "Times are in units of length²/D with D = 1, unless a diffusion tensor was given."
 
 
 def chosen_kernel(model: AdaptiveCommittor) -> str:
     """Return kernel, basis and λ in words."""
     return f"{describe_kernel(model.kernel_)}, {type(model.basis_).__name__}, λ = {model.regularization_:.2g}"
+
+
+def verdict(model: AdaptiveCommittor) -> str:
+    """Return the result in one line."""
+    failed = len(model.trust_.reasons)
+    outcome = f"{failed} warning{'s' if failed > 1 else ''}" if failed else "all checks passed"
+    return "Rate from A to B: {:.4g} ({:.4g} – {:.4g}); {}.".format(model.rate_, *model.rate_interval_, outcome)
 
 
 def check_rows(model: AdaptiveCommittor) -> list[list[str]]:
@@ -70,8 +78,7 @@ def render_committor(
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "X does not have valid feature names")  # these are the samples of the fit
         drawn = _figures(model, rows, sample_weight, labels)
-    verdict = "Rate from A to B: {:.3g} ({:.3g} – {:.3g}).".format(model.rate_, *model.rate_interval_)
-    return render_page(title, verdict, _sections(model, drawn), warnings=model.trust_.reasons)
+    return render_page(title, verdict(model), _sections(model, drawn), warnings=model.trust_.reasons)
 
 
 def _figures(model: AdaptiveCommittor, rows: np.ndarray, weight: ArrayLike | None, labels: list[str]) -> list[Figure]:
@@ -103,11 +110,11 @@ def _sections(model: AdaptiveCommittor, drawn: list[Figure]) -> list[Section]:
         Section(
             "rates", "Rates", "",
             [Table("rates", ("", "value", "95 % interval"), quantity_rows(model), plain=True),
-             Text("The unit of time is set by the diffusion constant D, which is 1 unless given: [length]²/[D].")],
+             Text(TIME_UNIT)],
         ),
         Section("committor", "Committor", "Probability to reach B before A.", [Beside(drawn)]),
         Section(
-            "checks", "Checks", f"{failed} warning(s), see above." if failed else "All checks are passed.",
+            "checks", "Checks", f"{failed} warning(s), see above." if failed else "All checks passed.",
             [Table("checks", ("check", "value", "limit"), check_rows(model), plain=True)],
         ),
         Section(
