@@ -194,7 +194,7 @@ class FitSummary:
     def time_unit(self) -> str:
         """Sentence about the unit of the time scales."""
         if self.lag is not None:
-            unit = self.unit or ("frames (time_step=1)" if self.time_step == 1 else "the unit of time_step")
+            unit = self.unit or ("frames (time_step=1)" if self.time_step == 1 else "the unit of the time step")
             return f"Time scales are in {unit}, from pairs of frames {self.lag_time} apart."
         if self.unit_diffusion:
             return "Time scales are in units of length²/D with D = 1: divide them by the diffusion constant D."

@@ -189,6 +189,7 @@ def test_inspect_a_kernel_in_a_metric(tmp_path):
         (["samples.npy", "--kernel", "cubic"], "'cubic' is not one of auto, gaussian"),
         (["samples.npy", "--table", "xlsx"], "--table: 'xlsx' is not one of csv"),
         (["samples.npy", "--modes", "500"], "--modes: 240 samples"),
+        (["samples.npy", "--diffusion", "abc"], "'abc'. Give"),
         (["samples.npy", "--bandwidth", "0"], "--bandwidth: give a positive"),
         (["samples.npy", "--lambda", "0"], "--lambda: give a positive"),
         (["samples.npy", "--resamples", "19"], "--resamples: give 0, or 20 or more"),
@@ -310,6 +311,10 @@ def test_errors_of_the_library_name_options(tmp_path):
         ("use lag='auto' and time_step for", "use --lag auto and --time-step for"),
         ("lag=20000 leaves no pair; a shorter lag", "--lag 20000 leaves no pair; a shorter lag"),
         ("shuffle them or pass cv=3.", "shuffle them or add --no-ordered."),
+        ("too few for n_components=4 modes; use", "too few for --modes 4; use"),
+        ("pass lag, or cv=kdmaps.BlockedKFold(5);", "add --lag, or --ordered;"),
+        ("Choose the array of samples: a, b.", "Choose the array of samples with --array: a, b."),
+        ("these samples: X[np.isfinite(X).all(axis=1)]. In", "these samples. In"),
     ],
 )
 def test_options_in_place_of_arguments(text, expected):
@@ -367,3 +372,12 @@ def test_features_are_a_number_or_auto(data):
         result = run(*options, *wrong)
         assert result.exit_code == 2
         assert "--features" in result.output
+
+
+def test_columns_of_different_scales_are_noted(tmp_path):
+    np.save(tmp_path / "table.npy", X * [1.0, 500.0])
+    noted = run("fit", tmp_path / "table.npy", *QUICK, "--out", tmp_path / "out")
+    assert noted.exit_code == 0
+    assert "Note: Column 1 of X varies" in noted.stdout
+    given = run("fit", tmp_path / "table.npy", *QUICK, "--diffusion", "1,2.5e5", "--out", tmp_path / "given")
+    assert "Note:" not in given.stdout

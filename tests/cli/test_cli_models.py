@@ -124,7 +124,7 @@ def test_passage_times(tmp_path, folder):
         assert f"{row['time']:.4g} ({row['time_low']:.3g} – {row['time_high']:.3g})" in result.stdout
     # Without the groups a pair leads from one trajectory to the other.
     assert run(*command, "--columns", "x", "--out", tmp_path / "one.csv").stdout != result.stdout
-    assert "in the unit of --time-step (95% intervals)" in result.stdout
+    assert "in the unit of the time step (95% intervals)" in result.stdout
     assert "0.02 apart" in result.stdout
     assert "biased dynamics" in run(*command, "--weights", "x").output
     refused = run("states", tmp_path / "m.npz", tmp_path / "runs.csv", "--groups", "run", "--out", tmp_path / "one.csv")

@@ -122,7 +122,7 @@ def print_table(titles: Iterable[str], rows: Iterable[Sequence[str]]) -> None:
     """Print a table."""
     table = Table()
     for title in titles:
-        table.add_column(Text(title), justify="right")
+        table.add_column(Text(title), justify="right", overflow="fold")
     for row in rows:
         table.add_row(*map(Text, row))
     Console().print(table)

@@ -142,6 +142,8 @@ def fit(
     samples = read_samples(files, timed=lag is not None)
     say(f"{files.name}, {samples.describe()}")
     _check_samples(samples, modes, n_features, keep_columns)
+    if lag is None and samples.diffusion is None:
+        _note_scales(samples)
     step, unit = _step(samples, time_step, files.stride, unit)
     settings = {
         "n_features": n_features,
@@ -241,10 +243,11 @@ def _check_samples(samples: Samples, modes: int, features: int | str, keep_colum
     from kdmaps.data.check import find_time
 
     n_samples = len(samples.X)
+    count = f"{n_samples} samples are" if n_samples > 1 else "1 sample is"
     require(
         modes < n_samples,
         "--modes",
-        f"{n_samples} samples do not determine {modes} modes; each needs hundreds. Use fewer, such as --modes 4.",
+        f"{count} too few for {modes} modes; each needs hundreds. Use more samples or fewer modes.",
     )
     require(
         isinstance(features, str) or modes <= features,
@@ -253,8 +256,21 @@ def _check_samples(samples: Samples, modes: int, features: int | str, keep_colum
     )
     if not keep_columns and (time := find_time(samples.X, samples.group, samples.names)):
         others = [name for name in samples.names or () if name not in time.where]
-        fitted = f" Fit the others with --columns {','.join(others)}." if 0 < len(others) <= MAX_OTHERS else ""
-        raise ValueError(f"{time}{fitted} To fit it as a coordinate, add --keep-columns.")
+        few = 0 < len(others) <= MAX_OTHERS
+        remedy = f"Fit the others with --columns {','.join(others)}." if few else time.remedy
+        raise ValueError(f"{time.found} {remedy} To fit it as a coordinate, add --keep-columns.")
+
+
+def _note_scales(samples: Samples) -> None:
+    """Print a note about columns of different scales, which only `check_data` reports otherwise."""
+    import numpy as np
+
+    from kdmaps.data.findings import NOTED_SCALES, CheckedRows, scales
+
+    rows = CheckedRows(samples.X, np.arange(len(samples.X)), None, samples.group, samples.names)
+    found = scales(rows, NOTED_SCALES)
+    if found is not None and found.severity == "note":  # others are warnings of the fit
+        say(f"Note: {in_options(str(found))}")
 
 
 def _step(samples: Samples, given: float | None, stride: int, unit: str | None) -> tuple[float, str | None]:

@@ -52,6 +52,7 @@ def forecast(
     from kdmaps.data.correlation import trajectories_of
     from kdmaps.dynamics import forecast as forecast_observables
     from kdmaps.estimators.model_files import read_header
+    from kdmaps.summary import with_unit
     from kdmaps.utils.progress import reporting, stage
 
     make_writer(out.suffix.lower())  # raises before the work if a package is missing
@@ -69,10 +70,12 @@ def forecast(
     last = np.array([rows[-1] for rows in trajectories_of(groups, len(X))])
     with reporting(True), stage("forecasts of held-out blocks", True):
         found = forecast_observables(fitted, ArraySource(X), observed, times, at=ArraySource(X[last]), groups=groups)
-    unit = read_header(model).get("unit") or ("rows" if fitted.modes_.clock.time_step == 1 else "unit of the time step")
+    unit = read_header(model).get("unit") or ("rows" if fitted.modes_.clock.time_step == 1 else None)
     titles, rows = found.cells()
-    shown = [[*row, *_cells(found, i)] for i, row in enumerate(rows)] if len(last) == 1 else rows
-    print_table([f"time ({unit})", *titles[1:], *(names if len(last) == 1 else [])], shown)
+    one = len(last) == 1  # forecasts of several trajectories are in the file only
+    shown = [[row[0], *(_cells(found, i) if one else []), *row[1:]] for i, row in enumerate(rows)]
+    after = [title.replace("/", " / ") for title in titles[1:]]
+    print_table([with_unit("time", unit), *(names if one else []), *after], shown)
     say(found.outcome)
     columns = [name for each in names for name in (each, f"{each}_error")]
     numbers = np.stack([found.values, found.errors], axis=-1).reshape(len(times) * len(last), -1)

@@ -371,7 +371,7 @@ def _show_passages(
 ) -> None:
     """Print a table with one line for each initial state, a table of held-out shares, and the warnings."""
     step = fitted.modes_.clock.time_step
-    unit = unit or ("rows" if step == 1 else "the unit of --time-step")
+    unit = unit or ("rows" if step == 1 else "the unit of the time step")
     say(f"States on held-out rows ({shares.confidence:.0%} intervals), and the share that stays for one lag:")
     print_table(*shares.cells())
     shown = [", ".join(f"{t:.4g}" for t in part) for part in (shares.timescales, shares.mode_timescales)]

@@ -28,26 +28,30 @@ OPTIONS = {
     "sample_weight": "--weights",
     "time_step": "--time-step",
 }
-#: Arguments in messages of the library; "lag" without a value is an ordinary word.
-_ARGUMENTS = (
-    *((re.compile(rf"\b{name}\b(?:=([\w.]*\w))?"), option) for name, option in OPTIONS.items()),
-    (re.compile(r"\blag='?(\w+)'?"), "--lag"),
-    (re.compile(r"\bpass cv=3\b()"), "add --no-ordered"),
-    (re.compile(r"\(y = 0\)()"), "(--from)"),
-    (re.compile(r"\(y = 1\)()"), "(--to)"),
-    (re.compile(r"\(y = -1\)()"), "(neither --from nor --to)"),
-)
+#: Patterns in messages of the library, and the words of the command line; "lag" without a value is an ordinary word.
+_WORDS = {
+    r"\bn_components=(\d+) modes\b": r"--modes \1",
+    **{rf"\b{name}=([\w.]*\w)": rf"{option} \1" for name, option in OPTIONS.items()},
+    **{rf"\b{name}\b": option for name, option in OPTIONS.items()},
+    r"\blag='?(\w+)'?": r"--lag \1",
+    r"\bpass lag\b": "add --lag",
+    r"\bcv=kdmaps\.BlockedKFold\(5\)": "--ordered",
+    r"\bpass cv=3\b": "add --no-ordered",
+    r"\bwith diffusion\b": "with --diffusion",
+    r"\bthe array of samples:": "the array of samples with --array:",
+    r": X\[np\.isfinite\(X\).*?\]": "",
+    r"\bgive the list kdmaps\.data\.split_at_gaps.*?there\b": "give the parts as files, or mark them with --groups",
+    r"\(y = 0\)": "(--from)",
+    r"\(y = 1\)": "(--to)",
+    r"\(y = -1\)": "(neither --from nor --to)",
+}
 
 
 def in_options(text: str) -> str:
     """Return a message of the library with options in place of arguments: "n_components=4" is "--modes 4"."""
-    for pattern, name in _ARGUMENTS:
-        text = pattern.sub(functools.partial(_given, name), text)
+    for pattern, words in _WORDS.items():
+        text = re.sub(pattern, words, text)
     return text
-
-
-def _given(name: str, found: re.Match[str]) -> str:
-    return f"{name} {found[1]}" if found[1] else name
 
 
 def require(condition: bool, name: str, message: str) -> None:

@@ -51,7 +51,8 @@ class Samples:
         if self.weight is not None and self.weight.any():  # the fit refuses weights that are all 0
             relative = self.weight / self.weight.max()  # squares of large ones would overflow
             weights = f"; weights leave {effective_sample_size(relative):.4g} effective samples"
-        return f"{len(self.X)} samples of {columns}{weights}"
+        n = len(self.X)
+        return f"{n} sample{'s' if n > 1 else ''} of {columns}{weights}"
 
     @property
     def source(self) -> Source:
@@ -207,7 +208,7 @@ def _diffusion(files: Files, n_samples: int, n_columns: int) -> Any:
         DiffusionTensor(value, n_columns).check_rows(n_samples)
     except (OSError, EOFError, ValueError) as error:
         similar = get_close_matches(text, ["tangent"])
-        reason = f"did you mean {similar[0]}?" if similar else error
+        reason = f"did you mean {similar[0]}?" if similar else f"{str(error).rstrip('.')}."
         raise ValueError(
             f"--diffusion {text}: {reason} Give a number, one number per column as in 1,0.5, tangent, or a .npy file "
             f"of shape ({n_columns}, {n_columns}) or (rows, {n_columns}, {n_columns})."
