@@ -277,6 +277,8 @@ def _draw(rows: list[Row], path: Path, draw: Callable, **labels) -> None:
             style = {"marker": "o" if ours else ".", "lw": 2.2 if ours else 1, "zorder": 3 if ours else 2}
             style |= {"color": colours[number], "label": rival}
             draw(ax, [row for row in rows if row["rival"] == rival and row["problem"] == problem], style)
+        if (value := ax.dataLim.y0) == ax.dataLim.y1:  # matplotlib warns of an axis without length
+            ax.set_ylim(value / 2, 2 * value)
         ax.set(xscale="log", yscale="log", title=problem, **labels)
     for ax in axes[len(names) :]:
         ax.axis("off")
