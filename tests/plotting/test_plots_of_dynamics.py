@@ -1,5 +1,7 @@
 """Plots of trajectories and states show the numbers of the analysis."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
@@ -36,6 +38,14 @@ def test_implied_timescales(model, path):
     assert_allclose([bands[:, 1].min(), bands[:, 1].max()], [found.intervals[:, 0].min(), found.intervals[:, 0].max()])
     diagonal = [line for line in ax.get_lines() if np.array_equal(line.get_xdata(), line.get_ydata())]
     assert len(diagonal) == 1
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_implied_timescales_that_are_not_determined(model, path):
+    found = kdmaps.dynamics.implied_timescales(model, path, [1, 2, 4], random_state=0)
+    endless = np.full_like(found.timescales, np.finfo(float).max)
+    ax = plot_implied_timescales(replace(found, timescales=endless, intervals=np.stack([endless, endless], axis=-1)))
+    assert max(ax.get_ylim()) < 1
 
 
 def test_chapman_kolmogorov(model, path):

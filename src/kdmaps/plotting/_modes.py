@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 SHOWN = 0.99
 #: Samples with smaller memberships are between states and drawn pale.
 BETWEEN = 0.6
+#: Implied time scales that exceed the longest lag by this factor are not determined by the frames, and not shown.
+LONGEST = 1e6
 #: Largest number of points in a series; longer ones are thinned.
 MOST_POINTS = 20_000
 
@@ -206,15 +208,16 @@ def plot_implied_timescales(
     """
     ax = one_axes(ax)
     times = result.times
+    shown = result.timescales[(result.timescales > 0) & (result.timescales < LONGEST * times[-1])]
+    bottom, top = min(shown.min(initial=times[0]), times[0]) / 1.5, 2 * max(shown.max(initial=times[-1]), times[-1])
     for k, (values, bands) in enumerate(zip(result.timescales.T, np.moveaxis(result.intervals, 1, 0), strict=True)):
         known = values > 0
-        (line,) = ax.plot(times[known], values[known], marker="o", ms=4, lw=1.4, label=f"mode {k + 1}")
-        low, high = np.clip(bands[known].T, np.finfo(float).tiny, np.finfo(float).max)
+        # Outside the axes, but finite: matplotlib overflows at the largest numbers.
+        y, low, high = np.clip(np.c_[values, bands][known].T, bottom / 10, 10 * top)
+        (line,) = ax.plot(times[known], y, marker="o", ms=4, lw=1.4, label=f"mode {k + 1}")
         ax.fill_between(times[known], low, high, color=line.get_color(), alpha=0.2, lw=0)
         if exact is not None:
             ax.axhline(np.asarray(exact)[k], color=EXACT, lw=0.9, ls="--", label=None if k else "exact")
-    shown = result.timescales[result.timescales > 0]
-    bottom = min(shown.min(initial=times[0]), times[0]) / 1.5
     ends = np.array([times[0] / 1.15, times[-1] * 1.15])
     ax.fill_between(
         ends, bottom, ends, facecolor="0.88", edgecolor="0.5", lw=0.9, zorder=0, label="shorter than the lag"
@@ -222,7 +225,6 @@ def plot_implied_timescales(
     ax.plot(ends, ends, color="0.5", lw=0.9)
     if result.plateau is not None:
         ax.axvline(result.plateau * result.time_step, color="0.4", lw=0.9, ls=":", label="flat from here")
-    top = 2 * max(shown.max(initial=times[-1]), times[-1])
     labels = {"xlabel": with_unit("lag", unit), "ylabel": with_unit("time scale", unit)}
     ax.set(xscale="log", yscale="log", xlim=ends, ylim=(bottom, top), **labels)
     plain_log_ticks(ax.xaxis)
