@@ -31,15 +31,12 @@ def draw(phi, psi, modes, timescales, intervals) -> None:
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(1, 3, figsize=(9.6, 3.2), width_ratios=(5, 5, 4), layout="constrained")
-    for k, ax in enumerate(axes[:2]):
-        mode = modes[:, k] * np.sign(modes[np.abs(modes[:, k]).argmax(), k])
-        order = np.abs(mode).argsort()  # rare frames on top
-        limit = np.quantile(np.abs(mode), 0.99)
-        colours = {"cmap": "coolwarm", "vmin": -limit, "vmax": limit}
-        points = ax.scatter(phi[order], psi[order], c=mode[order], s=1.5, rasterized=True, **colours)
-        figure.colorbar(points, ax=ax, extend="both", label=f"mode {k + 1}")
-        ax.set(title=f"mode {k + 1}: {timescales[k]:.3g} ps", xlabel="φ (degrees)", ylabel="ψ (degrees)")
-        ax.set(xlim=(-180, 180), ylim=(-180, 180), xticks=range(-180, 181, 90), yticks=range(-180, 181, 90))
+    modes = modes * np.sign(modes[np.abs(modes).argmax(axis=0), range(2)])  # rare frames are positive
+    titles = [f"mode {k + 1}: {time:.3g} ps" for k, time in enumerate(timescales)]
+    kdmaps.plotting.plot_modes(modes, np.column_stack([phi, psi]), axes=axes[:2], titles=titles, point_size=1.5)
+    for ax in axes[:2]:
+        ax.set(xlabel="φ (degrees)", ylabel="ψ (degrees)", xlim=(-180, 180), ylim=(-180, 180))
+        ax.set(xticks=range(-180, 181, 90), yticks=range(-180, 181, 90))
     for shift, label, values in (
         (-0.1, "kdmaps", list(zip(timescales, intervals, strict=True))),
         (0.1, "Markov model", REFERENCE),
@@ -50,7 +47,7 @@ def draw(phi, psi, modes, timescales, intervals) -> None:
             np.arange(1, 3) + shift, times, [times - low, high - times], fmt="o", markersize=4, capsize=3, label=label
         )
     axes[2].set(title="time scales", xlabel="mode", ylabel="time scale (ps)", yscale="log")
-    axes[2].set(xticks=(1, 2), xlim=(0.5, 2.5), ylim=(4, 1000))
+    axes[2].set(xticks=(1, 2), xlim=(0.5, 2.5), ylim=(4, 2000))
     axes[2].legend(fontsize="small", loc="upper right")
     figure.savefig(OUT, dpi=110)
 
