@@ -94,13 +94,15 @@ def test_automatic_lag():
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_directed_model_has_tests():
+def test_directed_model_has_eigenvalues():
     page = render_report(fit(reversible=False), PATH)
     assert "reversible=False" in page
     assert "singular functions: the functions" in page  # their time scales are not in the titles
     assert "with the time scale" not in page
     labels = figures(page)
-    assert {"Implied", "Chapman–Kolmogorov"} <= {label.split(" ")[0] for label in labels}
+    # Singular functions need not be slow, so that tests of their lag would contradict the verdict.
+    assert not {"Implied", "Chapman–Kolmogorov"} & {label.split(" ")[0] for label in labels}
+    assert "Eigenvalues in the complex plane" in labels
     assert "Modes against time" in labels
 
 

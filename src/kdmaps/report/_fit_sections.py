@@ -107,9 +107,10 @@ def times(subject: Subject) -> Section:
             "Samples alone do not determine D. Time scales assume one diffusion constant for all directions; otherwise "
             "even their order can be wrong. A trajectory (`--lag`) gives true time scales."
         )
-    if known is None:
+    directed = subject.koopman is not None
+    if known is None and not directed:
         sentences.append("For intervals, pass the result of `kdmaps.uncertainty.bootstrap` as `uncertainty`.")
-    else:
+    elif known is not None:
         sentences.append(
             f"Intervals from a bootstrap of {known.n_blocks} blocks of {known.block_length} samples or more; the modes "
             f"decorrelate within about {known.correlation_time:.3g} samples. The intervals cover the sampling error "
@@ -127,9 +128,10 @@ def times(subject: Subject) -> Section:
         draw, caption = partial(plotting.plot_independence, found), describe_independence(found)
         beside.append(figure(draw, "How much of each mode is new", "independence", caption))
     verdict = f"Slowest: {summary.slowest}; the next mode is faster by a factor of {summary.gap:.3g}."
+    if directed:
+        verdict = "Singular values σ as times, −lag/ln σ. They are not relaxation times: those are in Oscillations."
     table = Table("time scales", summary.columns, summary.rows)
-    title = "Time scales" if subject.koopman is None else "Singular functions"
-    return Section("times", title, verdict, [table, Beside(beside)])
+    return Section("times", "Singular functions" if directed else "Time scales", verdict, [table, Beside(beside)])
 
 
 def energy(subject: Subject) -> Section | None:
@@ -162,12 +164,11 @@ def trajectory(subject: Subject) -> Section | None:
         "modes as coordinates, not to the inputs."
     )
     series = figures.series_figure(subject.modes_at(longest), summary, f"Modes against time{part}, with histograms.")
-    question = f"Is the lag long enough{'' if subject.koopman is None else ' for the singular functions'}?"
     blocks: list[Any] = [
-        Beside([series, figures.energy_figure(subject.modes_at(some), subject.weight_at(some), caption)]),
-        Heading(question),
-        Items(lag_sentences(summary, tests)),
+        Beside([series, figures.energy_figure(subject.modes_at(some), subject.weight_at(some), caption)])
     ]
+    if subject.koopman is None:
+        blocks += [Heading("Is the lag long enough?"), Items(lag_sentences(summary, tests))]
     if tests is not None:
         blocks += [
             Table("implied time scales", *implied_table(tests, summary.unit)),

@@ -125,15 +125,15 @@ def render_report(
         if values is not None and np.shape(values) != (len(X),):
             raise ValueError(f"{name} has shape {np.shape(values)}; pass one for each of the {len(X)} samples.")
     weight = None if sample_weight is None else np.asarray(sample_weight)
-    tests = validation
     if model.right_modes_ is not None and koopman is None:
         with suppress(ValueError), muted():  # too few frames for blocks
             koopman = dynamics.koopman(model, ArraySource(X), groups=groups, sample_weight=weight)
-    if validation is None:
+    # Eigenvalues have a test of their own after several lags; singular functions need not be slow.
+    tests = validation if koopman is None else None
+    if tests is None and koopman is None:
         with suppress(ValueError), muted():  # without a lag, equilibrium or enough frames there are no tests
             tests = validate(model, ArraySource(X), groups=groups, sample_weight=weight)
-    # Eigenvalues have a test of their own after several lags; singular functions need not be slow.
-    summary = summarise(model, unit=unit, uncertainty=uncertainty, tests=tests if koopman is None else None)
+    summary = summarise(model, unit=unit, uncertainty=uncertainty, tests=tests)
     subject = Subject(
         model, X, names, weight, groups, checked_draw(draw, len(X)), summary, tests, independence, command,
         reading, max_points, koopman,
