@@ -276,7 +276,7 @@ def _note_scales(samples: Samples) -> None:
 def _step(samples: Samples, given: float | None, stride: int, unit: str | None) -> tuple[float, str | None]:
     """Return the time between the rows that are used, and its unit: as given, or from a trajectory file."""
     if given is None and samples.time_step is not None:
-        return samples.time_step, samples.time_unit if unit is None else unit
+        return float(f"{samples.time_step:.8g}"), samples.time_unit if unit is None else unit
     return (1.0 if given is None else given) * stride, unit
 
 
