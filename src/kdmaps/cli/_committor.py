@@ -13,11 +13,14 @@ from kdmaps.cli._options import (
     BASES,
     DATA,
     KERNEL,
-    OUTPUT,
     TABLE_FORMATS,
+    BasisOption,
     Files,
     ForceOption,
     HelpAllOption,
+    OutOption,
+    SeedOption,
+    TableOption,
     check_outputs,
     option,
     rare,
@@ -43,13 +46,11 @@ def committor(
         str, option(DATA, 'Conditions of set A, joined by commas, as in "phi<0,psi>1".', "--from", metavar="CONDITIONS")
     ],
     target: Annotated[str, option(DATA, "Conditions of set B.", "--to", metavar="CONDITIONS")],
-    basis: Annotated[str, rare(KERNEL, f"Basis functions: {', '.join(BASES)}. PLUMED input needs fourier.")] = "auto",
+    basis: BasisOption = "auto",
     features: Annotated[int, rare(KERNEL, "Number of basis functions.", min=2)] = 300,
-    seed: Annotated[int, rare(KERNEL, "Seed; the same seed gives the same results.", min=0)] = 0,
-    out: Annotated[Path, option(OUTPUT, "Directory of the results.", file_okay=False, metavar="DIR")] = Path(
-        "kdmaps-committor"
-    ),
-    table_format: Annotated[str, rare(OUTPUT, f"Format of q: {', '.join(TABLE_FORMATS)}.", "--table")] = "csv",
+    seed: SeedOption = 0,
+    out: OutOption = Path("kdmaps-committor"),
+    table_format: TableOption = "csv",
     force: ForceOption = False,
     help_all: HelpAllOption = False,
 ) -> None:

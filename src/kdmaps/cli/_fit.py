@@ -21,9 +21,13 @@ from kdmaps.cli._options import (
     RATES,
     TABLE_FORMATS,
     TRAJECTORY,
+    BasisOption,
     Files,
     ForceOption,
     HelpAllOption,
+    OutOption,
+    SeedOption,
+    TableOption,
     check_outputs,
     in_options,
     option,
@@ -58,18 +62,14 @@ def fit(
     files: Files,
     lag: Annotated[
         str | None,
-        option(TRAJECTORY, "Rows are a trajectory: use pairs N rows or a time apart.", metavar="N|10ps|auto"),
+        option(TRAJECTORY, "Trajectory: pairs N rows or a time apart.", metavar="N|10ps|auto"),
     ] = None,
     time_step: Annotated[float | None, option(TRAJECTORY, "Time between rows, with --lag.", min=0, metavar="T")] = None,
     unit: Annotated[str | None, option(TRAJECTORY, "Unit of the time step, such as ps.", metavar="UNIT")] = None,
-    reversible: Annotated[
+    driven: Annotated[
         bool,
-        rare(
-            TRAJECTORY,
-            "With --lag: whether the system is in equilibrium; if not, its oscillations are found too.",
-            "--reversible/--no-reversible",
-        ),
-    ] = True,
+        option(TRAJECTORY, "Driven systems: periods and decay rates.", "--no-reversible"),
+    ] = False,
     ordered: Annotated[
         bool | None,
         rare(
@@ -86,7 +86,7 @@ def fit(
     regularization: Annotated[
         float | None, rare(KERNEL, "Regularization λ. (default: searched)", "--lambda", min=0)
     ] = None,
-    basis: Annotated[str, rare(KERNEL, f"Basis functions: {', '.join(BASES)}. PLUMED input needs fourier.")] = "auto",
+    basis: BasisOption = "auto",
     features: Annotated[
         str, rare(KERNEL, "Number of basis functions; auto: more than 300 if that raises the score.", metavar="N|auto")
     ] = "300",
@@ -97,7 +97,7 @@ def fit(
         bool,
         rare(KERNEL, "Distinguish modes that are new coordinates from functions of earlier modes.", "--independent"),
     ] = False,
-    seed: Annotated[int, rare(KERNEL, "Seed; the same seed gives the same results.", min=0)] = 0,
+    seed: SeedOption = 0,
     resamples: Annotated[
         int,
         rare(
@@ -106,16 +106,14 @@ def fit(
             min=0,
         ),
     ] = 200,
-    out: Annotated[Path, option(OUTPUT, "Directory of the results.", file_okay=False, metavar="DIR")] = Path(
-        "kdmaps-fit"
-    ),
+    out: OutOption = Path("kdmaps-fit"),
     structures: Annotated[
         bool, option(OUTPUT, "Write typical frames of each state as PDB files.", "--structures")
     ] = False,
     force: ForceOption = False,
     details: Annotated[bool, option(OUTPUT, "Print how lag and kernel were chosen.", "--details")] = False,
     notes: Annotated[str, rare(OUTPUT, "Text for the readers of the report.", metavar="TEXT")] = "",
-    table_format: Annotated[str, rare(OUTPUT, f"Format of the modes: {', '.join(TABLE_FORMATS)}.", "--table")] = "csv",
+    table_format: TableOption = "csv",
     help_all: HelpAllOption = False,
 ) -> None:
     """Find the slow modes of samples; write model.npz, the modes and report.html."""
@@ -128,7 +126,7 @@ def fit(
     require(resamples == 0 or resamples >= MIN_RESAMPLES, "--resamples", f"give 0, or {MIN_RESAMPLES} or more.")
     n_features = _features(features, searched=None in (bandwidth, regularization) or kernel == "auto")
     _check_time(lag, time_step, unit, files)
-    require(reversible or lag is not None, "--no-reversible", "oscillations need a trajectory: add --lag.")
+    require(not driven or lag is not None, "--no-reversible", "oscillations need a trajectory: add --lag.")
     require(not structures or files.topology is not None, "--structures", "frames need a trajectory: add --topology.")
     from kdmaps.cli._reading import read_samples
     from kdmaps.data import make_writer
@@ -152,7 +150,7 @@ def fit(
         "random_state": seed,
         "lag": _lag(lag, step, unit),
         "time_step": 1.0 if lag is None else step,
-        **({} if reversible else {"reversible": False}),
+        **({"reversible": False} if driven else {}),
         **({} if basis == "auto" else {"basis": basis}),
         **({} if rates == "ritz" else {"rates": rates}),
     }

@@ -103,12 +103,19 @@ def existing(paths: Any) -> Any:
     return paths
 
 
+BasisOption = Annotated[str, rare(KERNEL, f"Basis functions: {', '.join(BASES)}. PLUMED input needs fourier.")]
+SeedOption = Annotated[int, rare(KERNEL, "Seed; the same seed gives the same results.", min=0)]
+OutOption = Annotated[Path, option(OUTPUT, "Directory of the results.", file_okay=False, metavar="DIR")]
+TableOption = Annotated[str, rare(OUTPUT, f"Format of the table: {', '.join(TABLE_FORMATS)}.", "--table")]
 ForceOption = Annotated[bool, option(OUTPUT, "Replace files of an earlier run.", "--force")]
 HelpAllOption = Annotated[
     bool, typer.Option("--help-all", callback=_show_all, is_eager=True, help="Show the rare options too.")
 ]
 ModelArgument = Annotated[
-    Path, typer.Argument(callback=existing, help="A model written by `kdmaps fit` or `save`.", show_default=False)
+    Path,
+    typer.Argument(
+        metavar="MODEL", callback=existing, help="A model written by `kdmaps fit` or `save`.", show_default=False
+    ),
 ]
 
 
