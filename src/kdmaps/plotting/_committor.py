@@ -99,10 +99,6 @@ def plot_free_energy_along_q(
     sample_weight : array-like of shape (n_samples,), optional
     bins : int, default=50
     ax : Axes, default=new figure
-
-    Returns
-    -------
-    ax : Axes
     """
     q = np.asarray(model.predict(X), dtype=np.float64)[:, None]
     ax = plot_free_energy(q, components=0, sample_weight=sample_weight, bins=bins, ax=ax)
@@ -129,10 +125,6 @@ def plot_flux_distribution(
     X : array-like of shape (n_samples, d)
     sample_weight : array-like of shape (n_samples,), optional
     ax : Axes, default=new figure
-
-    Returns
-    -------
-    ax : Axes
     """
     q, slopes = np.asarray(model.predict(X)), model.gradient(X)
     weight = unit_weight(checked_weight(sample_weight, slopes), len(slopes))

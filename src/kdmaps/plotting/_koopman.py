@@ -32,10 +32,6 @@ def plot_koopman(koopman: Koopman, *, exact: ArrayLike | None = None, ax: Axes |
     exact : array-like of complex, optional
         Known eigenvalues after one lag, drawn as crosses.
     ax : Axes, default=new figure
-
-    Returns
-    -------
-    ax : Axes
     """
     ax, values = one_axes(ax), koopman.eigenvalues
     turn = np.linspace(0, 2 * np.pi, 400)
@@ -81,10 +77,6 @@ def plot_phases(
     axes : sequence of Axes, default=new figure
     point_size : float, default=6
         Area of a scatter point, in points².
-
-    Returns
-    -------
-    axes : ndarray of Axes
     """
     chosen = np.flatnonzero(koopman.rates.imag > 0) if which is None else np.asarray(which, dtype=int)
     if not len(chosen):
@@ -93,13 +85,20 @@ def plot_phases(
     X, shown, labels = coordinates_of(X, coordinates)
     axes = mode_axes(axes, len(chosen))
     for ax, k, phase in zip(axes, chosen, phases.T, strict=True):
-        across, up = X[:, shown[0]], X[:, shown[1]] if len(shown) == 2 else phase
-        drawn = ax.scatter(across, up, c=phase, cmap=CYCLIC, vmin=-np.pi, vmax=np.pi, s=point_size, lw=0)
-        title = f"phase {k + 1}, period {koopman.periods[k]:.3g}"
-        ax.set(title=title, xlabel=labels[0], ylabel=labels[1] if len(shown) == 2 else "phase")
-        if ax is axes[-1]:
-            add_colorbar(drawn, ax, label="phase", ticks=[*PHASES], format=lambda value, _: PHASES.get(value, ""))
+        ax.set_title(f"phase {k + 1}, period {koopman.periods[k]:.3g}")
+        draw_phase(ax, phase, [*X[:, shown].T], labels, point_size, bar=ax is axes[-1])
     return axes
+
+
+def draw_phase(
+    ax: Axes, phase: np.ndarray, columns: Sequence[np.ndarray], labels: Sequence[str], size: float, *, bar: bool = True
+) -> None:
+    """Draw phases over one or two columns."""
+    x, y = [*columns, phase][:2]
+    drawn = ax.scatter(x, y, c=phase, cmap=CYCLIC, vmin=-np.pi, vmax=np.pi, s=size, lw=0, rasterized=True)
+    ax.set(xlabel=labels[0], ylabel=[*labels, "phase"][1])
+    if bar:
+        add_colorbar(drawn, ax, label="phase", ticks=[*PHASES], format=lambda value, _: PHASES.get(value, ""))
 
 
 def plot_coherent_sets(
@@ -123,10 +122,6 @@ def plot_coherent_sets(
     axes : sequence of two Axes, default=new figure
     point_size : float, default=6
         Area of a scatter point, in points².
-
-    Returns
-    -------
-    axes : ndarray of Axes
     """
     axes = mode_axes(axes, 2)
     for ax, X, label, title in zip(axes, (first, second), sets.labels.T, ("first time", "second time"), strict=True):

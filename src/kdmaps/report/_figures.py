@@ -12,6 +12,7 @@ import numpy as np
 from kdmaps import plotting
 from kdmaps.diagnostics.relevance import Relevance
 from kdmaps.dynamics import ChapmanKolmogorov, Validation
+from kdmaps.plotting._koopman import draw_phase
 from kdmaps.report.sections import Figure
 from kdmaps.summary import FitSummary
 
@@ -169,13 +170,8 @@ def _chapman(test: ChapmanKolmogorov, unit: str | None) -> Figure:
 
 def phase_figure(phases: np.ndarray, coordinates: dict[str, np.ndarray], caption: str) -> Figure:
     """Draw phases over one or two coordinates."""
-    names, columns = list(coordinates), [*coordinates.values(), phases][:2]
-
-    def draw(ax: Any) -> None:
-        points = ax.scatter(*columns, c=phases, cmap="twilight", vmin=-np.pi, vmax=np.pi, s=4, lw=0, rasterized=True)
-        ax.set(xlabel=names[0], ylabel=names[1] if len(names) == 2 else "phase")
-        ax.figure.colorbar(points, ax=ax, label="phase")
-
+    names = list(coordinates)
+    draw = partial(draw_phase, phase=phases, columns=[*coordinates.values()], labels=names, size=4)
     return figure(draw, f"Phase over {' and '.join(names)}", "phase", caption, size=MODE_SIZE)
 
 

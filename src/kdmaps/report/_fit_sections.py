@@ -196,8 +196,8 @@ def oscillations(subject: Subject) -> Section | None:
         drawn.append(figures.phase_figure(np.angle(values), coordinates, caption))
     text = (
         "The system is not assumed to be in equilibrium: eigenvalues of the Koopman operator are complex. Rates are "
-        "ln λ over the lag. The folds agree on an eigenfunction if it is 1 without each block of frames; the residual "
-        "is the predictable part that λψ misses."
+        "ln λ over the lag. The agreement of folds is 1 if an eigenfunction does not change when a block of frames is "
+        "left out; the residual is the predictable part that λψ misses."
     )
     table = Table("eigenvalues", *found.cells())
     return Section(

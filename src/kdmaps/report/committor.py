@@ -13,7 +13,7 @@ from kdmaps.estimators.committor import AdaptiveCommittor, quantity_rows
 from kdmaps.plotting import plot_committor, plot_flux_distribution, plot_free_energy_along_q
 from kdmaps.report._figures import figure
 from kdmaps.report.sections import Beside, Figure, Section, Table, Text, render_page
-from kdmaps.summary import describe_kernel
+from kdmaps.summary import describe_kernel, show_interval
 from kdmaps.utils.optional import optional
 
 #: Most samples in a figure.
@@ -30,7 +30,7 @@ def verdict(model: AdaptiveCommittor) -> str:
     """Return the result in one line."""
     failed = len(model.trust_.reasons)
     outcome = f"{failed} warning{'s' if failed > 1 else ''}" if failed else "all checks passed"
-    return "Rate from A to B: {:.4g} ({:.4g} – {:.4g}); {}.".format(model.rate_, *model.rate_interval_, outcome)
+    return f"Rate from A to B: {model.rate_:.4g} ({show_interval(model.rate_interval_, 4)}); {outcome}."
 
 
 def check_rows(model: AdaptiveCommittor) -> list[list[str]]:
