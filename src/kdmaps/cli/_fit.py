@@ -62,7 +62,7 @@ def fit(
     files: Files,
     lag: Annotated[
         str | None,
-        option(TRAJECTORY, "Trajectory: pairs N rows or a time apart.", metavar="N|10ps|auto"),
+        option(TRAJECTORY, "Trajectory: rows or time between pairs.", metavar="N|10ps|auto"),
     ] = None,
     time_step: Annotated[float | None, option(TRAJECTORY, "Time between rows, with --lag.", min=0, metavar="T")] = None,
     unit: Annotated[str | None, option(TRAJECTORY, "Unit of the time step, such as ps.", metavar="UNIT")] = None,

@@ -155,7 +155,7 @@ class Files:
         option(TRAJECTORY, "Topology (.pdb …) of a trajectory.", exists=True, dir_okay=False, metavar="FILE"),
     ] = None
     descriptor: Annotated[
-        str, option(TRAJECTORY, f"Columns to compute: {', '.join(DESCRIPTORS)}; dihedrals:phi,chi1, atoms:name CA.")
+        str, option(TRAJECTORY, f"Columns: {', '.join(DESCRIPTORS)}; dihedrals:chi1, atoms:name CA.")
     ] = "heavy-atoms"
     groups: Annotated[
         str | None, rare(TRAJECTORY, "Trajectory of each row: a column or file. (default: one per file)")
