@@ -267,3 +267,12 @@ def test_first_line_shows_the_effective_number_of_samples(tmp_path, monkeypatch)
     np.save("w.npy", np.r_[np.full(200, 1e200), np.zeros(100)])
     result = run("fit", "x.npy", *GIVEN, "--modes", 1, "--resamples", 0, "--weights", "w.npy")
     assert "300 samples of 1 column; weights leave 200 effective samples\n" in result.stdout
+
+
+def test_rows_far_from_the_fit_are_warned_of(folder, tmp_path):
+    np.savetxt(tmp_path / "far.csv", np.vstack([X[:50], X[:5] + 100]), delimiter=",", header="x,y", comments="")
+    for name in ("transform", "states"):
+        with warnings.catch_warnings(action="always"):
+            result = run(name, folder / "a.npz", tmp_path / "far.csv", "--out", tmp_path / f"{name}.csv")
+        assert "Warning: 5 of 55 rows" in result.stderr, result.output
+        assert ".py:" not in result.stderr

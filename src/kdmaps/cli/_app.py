@@ -3,6 +3,7 @@
 import errno
 import functools
 import textwrap
+import warnings
 from collections.abc import Iterable, Sequence
 from typing import Annotated, Any
 
@@ -63,7 +64,9 @@ class _Commands(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         try:
-            return super().invoke(ctx)
+            with warnings.catch_warnings():
+                warnings.showwarning = _show_warning
+                return super().invoke(ctx)
         except KeyboardInterrupt:
             say("Interrupted; no file is left half-written.", error=True)
             raise typer.Exit(INTERRUPTED) from None
@@ -116,6 +119,13 @@ def print_warning(text: str, *, error: bool = False) -> None:
 
     link = section(text)
     say(f"Warning: {in_options(text)}" + (f" ({link})" if link else ""), "yellow", error=error)
+
+
+def _show_warning(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+    """Print a warning of the library without the line of code that raised it."""
+    from kdmaps.utils.warn import without_link
+
+    print_warning(without_link(str(message)), error=True)
 
 
 def print_table(titles: Iterable[str], rows: Iterable[Sequence[str]]) -> None:

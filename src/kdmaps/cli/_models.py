@@ -60,8 +60,8 @@ def transform(
         require_table(out)
     import numpy as np
 
-    from kdmaps.cli._reading import messages, open_files, places_of
-    from kdmaps.data import make_writer
+    from kdmaps.cli._reading import open_files, places_of
+    from kdmaps.data import ArraySource, gather, make_writer
     from kdmaps.estimators.kernel_map import load
 
     fitted = load(model)
@@ -69,22 +69,20 @@ def transform(
     out = Path("committor.csv" if q else "modes.csv") if out is None else out
     make_writer(out.suffix.lower())  # raises before the work if a package is missing
     check_outputs(force, out)
-    with warnings.catch_warnings(record=True, action="always") as caught:
-        table = open_files(files, reference)
-    notes = messages(caught)
+    table = open_files(files, reference)
     if files.topology is not None and "atoms" in files.descriptor and reference is None:
-        notes.append(
+        note = (
             f"atoms are superposed on the first frame of {files.data[0]}. If the model was fitted to another "
             "trajectory, give it with --reference; otherwise the coordinates differ from the fit."
         )
-    for note in notes:
         print_warning(note, error=True)
     samples = select_columns(fitted, table, files)
     out.parent.mkdir(parents=True, exist_ok=True)
     if out.suffix.lower() == ".npy" and not q:  # written in chunks, however large
         modes = fitted.transform(samples, out=out)
     else:
-        modes = np.asarray(fitted.predict(samples))[:, None] if q else fitted.transform(samples)
+        rows = ArraySource(gather(samples))  # rows far from the fit are found in arrays only
+        modes = np.asarray(fitted.predict(rows))[:, None] if q else fitted.transform(rows)
         names = ["q"] if q else list(fitted.get_feature_names_out())
         write_table(out, modes, names, places_of(files, table, len(modes)))
     say(f"{len(modes)} samples, {'q' if q else f'{modes.shape[1]} modes'}: {out}")
