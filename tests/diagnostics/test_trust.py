@@ -10,7 +10,7 @@ import kdmaps
 from experiments.coverage import double_well
 from kdmaps import AdaptiveDiffusionMap, KernelDiffusionMap, KernelSearchCV, problems
 from kdmaps.diagnostics.trust import Trust, ratio
-from kdmaps.exceptions import UnreliableModesWarning
+from kdmaps.exceptions import DataWarning, UnreliableModesWarning
 from kdmaps.simulation import effective_sample_size
 from kdmaps.summary import MARK, summarise
 from shared import SMALL_SEARCH, known_finding, known_warning
@@ -214,3 +214,13 @@ def test_infinite_factors_are_not_printed():
     model = KernelDiffusionMap(2, random_state=0).fit(X)
     (warning,) = Trust(model.trust_.evidence, model.rates_, held_out=model.rates_ * [1.0, np.inf]).warnings()
     assert "inf" not in str(warning)
+
+
+@known_warning()
+def test_rows_of_a_sorted_table_are_independent():
+    """Their folds are random, too: the order of a table is not a correlation in time."""
+    X = kdmaps.problems.load("ou2d-4").sample(500, random_state=0)
+    table = X[np.argsort(np.round(X[:, 0]), kind="stable")]  # as cells by stage
+    with pytest.warns(DataWarning, match="sorted table"):
+        model = kdmaps.KernelSearchCV(1, families=["gaussian"], n_features=60, random_state=0).fit(table)
+    assert model.trust_.evidence.independent_samples[0] > 250  # 5 in the order of the table

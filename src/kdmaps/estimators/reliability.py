@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kdmaps.bases import Basis, FourierBasis, ModeBasis
+from kdmaps.data.check import order_in
 from kdmaps.data.correlation import trajectories_of
 from kdmaps.data.pairs import PairSource
 from kdmaps.data.sources import Sample, Source
@@ -19,7 +20,7 @@ from kdmaps.diagnostics.evidence import (
     evidence_of,
     values_at,
 )
-from kdmaps.diagnostics.trust import Equilibrium, Trust
+from kdmaps.diagnostics.trust import MIN_INDEPENDENT, Equilibrium, Trust
 from kdmaps.forms.energy import EnergyForm
 from kdmaps.forms.lagged import LaggedForm
 from kdmaps.forms.moments import Moments
@@ -65,6 +66,12 @@ def evidence_of_fit(
     if isinstance(form, EnergyForm):
         values, energies = evaluated_at(projected, X, form.tensor, sample.rows, moments.count)
         found = evidence_of(values, energies, *settings)
+        few = groups is None and np.any(found.independent_samples < MIN_INDEPENDENT)
+        if few and order_in(source, sample).sorted:  # independent rows, as for the folds: their order means nothing
+            order = np.random.RandomState(seed).permutation(len(X))
+            weight = None if sample.weight is None else sample.weight[order]
+            sample = Sample(sample.rows[order], sample.X[order], weight)
+            found = evidence_of(values[order], energies[order], sample, moments.count)
     else:
         values = values_at(projected, X)
         later = np.asarray(source.second_frames(sample.rows), dtype=np.float64)  # type: ignore[attr-defined]
