@@ -87,7 +87,7 @@ CASES = {
     ),
     "negative weight": ({}, X, {"sample_weight": np.r_[-1.0, np.ones(N - 1)]}, "Negative values in data"),
     "all weights zero": ({}, X, {"sample_weight": np.zeros(N)}, "Sample weights must contain|at least one positive"),
-    "wrong number of weights": ({}, X, {"sample_weight": np.ones(N - 1)}, r"sample_weight.shape == \(59,\)"),
+    "wrong number of weights": ({}, X, {"sample_weight": np.ones(N - 1)}, r"sample_weight has shape \(59,\)"),
     "weights in words": ({}, X, {"sample_weight": ["a"] * N}, "sample_weight must be one number per sample, got"),
     "complex weights": ({}, X, {"sample_weight": np.full(N, 1j)}, "sample_weight must be one number per sample, got"),
     "NaN weight": ({}, X, {"sample_weight": np.r_[np.nan, np.ones(N - 1)]}, "contains NaN"),
