@@ -34,8 +34,6 @@ from kdmaps.utils.validation import unit_weight
 TYPICAL_SAMPLES = 2_000
 #: A search uses at most this part of the samples as landmarks; the final fit may use all.
 LANDMARK_PART = 1 / 4
-#: Kernels whose sums each fold keeps.
-KEPT_SUMS = 2
 
 #: Makes the kernel of some training samples; None if they do not determine it.
 KernelOf = Callable[["Training"], Kernel | None]
@@ -149,9 +147,9 @@ class Training:
         if found is None:
             basis = self.basis(kernel, basis_name)
             train, test = self.source.moments(self.form, basis, self.weight, self.labels, [(0, 1), (0, 2)])
-            found = self._sums[key] = basis, train, test
-            for old in list(self._sums)[:-KEPT_SUMS]:
-                self._sums.pop(old, None)  # by another thread already
+            found = basis, train, test
+            self._sums.clear()
+            self._sums[key] = found
         return found
 
 
