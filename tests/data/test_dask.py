@@ -82,7 +82,11 @@ def loads(directory):
 @pytest.fixture(scope="module")
 def client():
     local = {"threads_per_worker": 1, "processes": True, "dashboard_address": None}
-    with distributed.Client(n_workers=2, **local, set_as_default=False) as client:
+    # On a busy machine a restarted worker may take longer than 30 s; it is then given up, and the test never ends.
+    with (
+        dask.config.set({"distributed.comm.timeouts.connect": "300s"}),
+        distributed.Client(n_workers=2, **local, set_as_default=False) as client,
+    ):
         yield client
 
 
