@@ -15,6 +15,7 @@ from typer.core import TyperCommand, TyperGroup
 
 import kdmaps
 from kdmaps.cli._options import in_options
+from kdmaps.exceptions import DataWarning
 
 #: Exit codes other than 0: findings of `kdmaps check`, errors that the user can correct, and Ctrl-C (128 + SIGINT, the
 #: convention of shells).
@@ -66,6 +67,8 @@ class _Commands(TyperGroup):
         try:
             with warnings.catch_warnings():
                 warnings.showwarning = _show_warning
+                # Also if a filter of the surrounding program would ignore it or raise an error.
+                warnings.simplefilter("default", DataWarning)
                 return super().invoke(ctx)
         except KeyboardInterrupt:
             say("Interrupted; no file is left half-written.", error=True)
