@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy.signal import lfilter
 
 import kdmaps
 from experiments.coverage import double_well
@@ -224,3 +225,16 @@ def test_rows_of_a_sorted_table_are_independent():
     with pytest.warns(DataWarning, match="sorted table"):
         model = kdmaps.KernelSearchCV(1, families=["gaussian"], n_features=60, random_state=0).fit(table)
     assert model.trust_.evidence.independent_samples[0] > 250  # 5 in the order of the table
+
+
+@known_finding()
+@known_warning()
+@pytest.mark.parametrize("settings", [{}, {"cv": kdmaps.BlockedKFold(5)}], ids=["auto", "blocks"])
+def test_frames_that_look_like_a_sorted_table_are_correlated(settings):
+    """The search uses some frames only, which depend on each other by three rare transitions, not by short steps."""
+    rng, n = np.random.default_rng(0), 20_000
+    noise = lfilter([0.1], [1, -0.9], rng.standard_normal((n, 2)), axis=0)  # correlation time 19 frames
+    X = noise + np.repeat([-1.0, 1.0, -1.0, 1.0], n // 4)[:, None] * [1, 0]
+    search = {"families": ["gaussian"], "n_features": 40, "max_search_samples": 1000, "random_state": 0}
+    model = kdmaps.KernelSearchCV(1, **search, **settings).fit(X)
+    assert model.trust_.evidence.independent_samples[0] < 20

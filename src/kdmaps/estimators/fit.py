@@ -216,8 +216,9 @@ def fit_in_basis(
     # The samples of a later chunk are not representative of all samples.
     if before is not None or not is_readable(source, form, sample):
         return fitted
-    of_pairs = (source, sample, form, groups, spec.seed)
-    modes, evidence, tests = evidence_of_fit(basis, fitted.modes, total, *of_pairs, right=fitted.right_modes)
+    known = {"right": fitted.right_modes, "cv": spec.fit.cv}
+    settings = (source, sample, form, groups, spec.seed)
+    modes, evidence, tests = evidence_of_fit(basis, fitted.modes, total, *settings, **known)
     trust = Trust(evidence, modes.rates, weighted=total.weighted, equilibrium=tests)
     return replace(fitted, modes=modes, trust=trust)
 

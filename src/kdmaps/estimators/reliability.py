@@ -26,6 +26,7 @@ from kdmaps.forms.lagged import LaggedForm
 from kdmaps.forms.moments import Moments
 from kdmaps.selection.candidate import Candidate, Stage
 from kdmaps.selection.evaluation import FoldedMoments, SearchData
+from kdmaps.selection.folds import BlockedKFold
 from kdmaps.selection.result import Search, SearchResult
 from kdmaps.selection.scores import jackknife_error, pooled_ritz_timescales
 from kdmaps.spectrum.directed import held_out_tests, modes_of
@@ -53,11 +54,12 @@ def evidence_of_fit(
     seed: int,
     most: int = MOST_AFTER_FIT,
     right: Modes | None = None,
+    cv: Any = None,
 ) -> tuple[Modes, Evidence, Equilibrium | None]:
     """Return the modes with the error of the gap after them, the evidence for each, and tests of pairs of frames.
 
     At most `most` rows of `sample`, drawn from `source`, are used; `groups` are the trajectories of all its samples,
-    and `right` the modes of second frames if they differ.
+    and `right` the modes of second frames if they differ. The rows of folds `cv` that are blocks are frames.
     """
     sample = _thinned(sample, most, seed)
     trajectories = None if groups is None else trajectories_of(np.asarray(groups)[sample.rows], len(sample.X))
@@ -67,7 +69,8 @@ def evidence_of_fit(
         values, energies = evaluated_at(projected, X, form.tensor, sample.rows, moments.count)
         found = evidence_of(values, energies, *settings)
         few = groups is None and np.any(found.independent_samples < MIN_INDEPENDENT)
-        if few and order_in(source, sample).sorted:  # independent rows, as for the folds: their order means nothing
+        # Rows of a sorted table are independent, as for the folds; some rows of a trajectory may look like a table.
+        if few and not isinstance(cv, BlockedKFold) and order_in(source, sample).sorted:
             order = np.random.RandomState(seed).permutation(len(X))
             weight = None if sample.weight is None else sample.weight[order]
             sample = Sample(sample.rows[order], sample.X[order], weight)
@@ -125,7 +128,7 @@ def trust_after_search(
     modes = replace(modes, quotients=modes.quotients * factor[np.argsort(order)], next_quotient=following).take(order)
     own = None if groups is None else np.asarray(groups)[data.rows]
     settings = (data.source, data.preview, data.form, own, data.seed, MOST_AFTER_SEARCH)
-    modes, evidence, tests = evidence_of_fit(basis, modes, moments, *settings, right)
+    modes, evidence, tests = evidence_of_fit(basis, modes, moments, *settings, right, data.fit.cv)
     evidence = replace(evidence, heaviest=data.rows[evidence.heaviest])
     held_out = _held_out(found, chosen) if data.fit.center else None  # the rate of a constant is rounding error
     if held_out is None:
