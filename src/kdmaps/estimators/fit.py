@@ -20,7 +20,7 @@ from kdmaps.forms.tangent import TangentSpaces
 from kdmaps.kernels import Kernel, make_kernel
 from kdmaps.selection.cross_fit import cross_fitted_quotients
 from kdmaps.selection.evaluation import FoldedMoments
-from kdmaps.selection.folds import make_folds, make_splits
+from kdmaps.selection.folds import check_groups, make_folds, make_splits
 from kdmaps.selection.lag import ImpliedTimescales, choose_lag
 from kdmaps.selection.plan import FitSpec
 from kdmaps.spectrum.directed import find_directed_modes
@@ -120,6 +120,7 @@ def fit_modes(
     The samples are added to the fit `before` of earlier chunks, if there is one.
     """
     check_folds(source, spec.fit)
+    check_groups(groups, source.n_samples)
     tail, choice = None, None
     if before is None:
         given = {"lag": spec.fit.lag, "time_step": spec.fit.time_step}

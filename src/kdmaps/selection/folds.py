@@ -125,6 +125,14 @@ def blocks_of(order: Order, n_samples: int) -> BlockedKFold:
     return BlockedKFold(BLOCKS, gap=min(gap, int(WIDEST_GAP * n_samples)))
 
 
+def check_groups(groups: Any, n_samples: int | None) -> None:
+    """Raise a ValueError unless there are no groups, or one label for each sample."""
+    if groups is not None and n_samples is not None and np.shape(groups) != (n_samples,):
+        raise ValueError(
+            f"groups must hold one label for each of the {n_samples} samples, got shape {np.shape(groups)}."
+        )
+
+
 def make_splits(cv: Any, X: np.ndarray, groups: Any, n_components: int, seed: int) -> Splits:
     """Return the index pairs (train, test) of `cv`: a number, None, a scikit-learn splitter or a list of index pairs.
 
@@ -133,8 +141,7 @@ def make_splits(cv: Any, X: np.ndarray, groups: Any, n_components: int, seed: in
     """
     n = len(X)
     cv = 5 if cv is None else cv  # as in scikit-learn
-    if groups is not None and np.shape(groups) != (n,):
-        raise ValueError(f"groups must hold one label for each of the {n} samples, got shape {np.shape(groups)}.")
+    check_groups(groups, n)
     if isinstance(cv, Iterator):
         raise ValueError("cv is an iterator, which can be read only once; pass list(cv), or the splitter itself.")
     splitter = _numbered(int(cv), n, groups, seed) if isinstance(cv, Integral) else check_cv(cv)

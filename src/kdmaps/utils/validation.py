@@ -45,6 +45,7 @@ def checked_samples(estimator: Any, X: Any, reset: bool, **options: Any) -> np.n
         kind = TypeError if isinstance(error, TypeError) else ValueError
         reason = str(error).partition(". This means")[0]  # of NumPy, which continues with two more sentences
         reason = re.sub(r":\narray=.*\.\n(?=Reshape)", ". ", reason, flags=re.DOTALL)  # of scikit-learn, with values
+        reason = re.sub(r"(?<=Complex data not supported)\n.*", ".", reason, flags=re.DOTALL)
         raise kind(f"X must be a table of real numbers, one row per sample: {reason}{_text_columns(X)}") from error
 
 
@@ -151,7 +152,7 @@ def checked_weight(sample_weight: ArrayLike | None, X: Any) -> np.ndarray | None
         return None
     sample_weight = as_numbers("sample_weight", sample_weight, "one number per sample")
     n = np.size(sample_weight) if X.shape[0] is None else X.shape[0]
-    if np.shape(sample_weight) not in ((), (n,)):
+    if np.shape(sample_weight) != (n,):
         raise ValueError(
             f"sample_weight has shape {np.shape(sample_weight)}, but X has {n} samples; pass one weight for each."
         )
