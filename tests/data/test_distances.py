@@ -56,6 +56,12 @@ def test_equal_samples(n):
         median_distance(np.ones((n, 2)))
 
 
+@pytest.mark.parametrize("n", [50, 2 * MEDIAN_SAMPLES])
+def test_a_single_row_whose_distances_overflow(n):
+    with pytest.raises(ValueError, match="distances between samples of X overflow"):
+        median_distance(np.r_[np.random.default_rng(0).standard_normal((n, 2)), [[1e200, 0.0]]])
+
+
 def test_resolve_bandwidth():
     assert resolve_bandwidth(2.5, X) == 2.5
     assert resolve_bandwidth("median", X) == median_distance(X)

@@ -44,6 +44,9 @@ def median_distance(
     """
     n = X.shape[0]
     weight = np.ones(n) if sample_weight is None else sample_weight
+    with np.errstate(over="ignore"):
+        if not np.sum(np.square(np.ptp(X, axis=0), dtype=np.float64)) < np.inf:  # of one row, too
+            raise ValueError(OVERFLOW)
     if n > MEDIAN_SAMPLES:
         rng = check_random_state(random_state)
         probability = None if sample_weight is None else weight / weight.sum()
@@ -59,8 +62,6 @@ def median_distance(
         median = _weighted_median(distances, weight[pairs[0]] * weight[pairs[1]] * (distances > 0))
     if not median > 0:
         raise ValueError("All samples of X are equal (0 median pairwise distance), so modes do not exist.")
-    if not median < np.inf:
-        raise ValueError(OVERFLOW)
     return float(median)
 
 

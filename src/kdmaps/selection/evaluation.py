@@ -81,6 +81,7 @@ class SearchData:
         fit = plan.fit.with_folds(source, groups, preview)
         whole = np.ones((searched.n_samples or 0, 1), dtype=np.int8)
         everything = Training(searched, form, weight, whole, preview, fit, plan.bases, seed)
+        median = everything.median  # raises an error for samples that are equal, before their landmarks are selected
         spec, *others = (everything.spec(b.basis) for b in plan.bases)
         second = others[0] if others else None
         if second is not None:  # landmarks that are samples would test their own functions
@@ -91,7 +92,7 @@ class SearchData:
         folds = make_folds(splits, searched, weight, n_components, chosen)
         settings = (folds, spec, second, fit, seed, plan.bases, everything, plan.guarded)
         n_all = source.n_samples or 0
-        return cls(searched, rows, n_all, weight, form, whole_form, preview, everything.median, *settings)
+        return cls(searched, rows, n_all, weight, form, whole_form, preview, median, *settings)
 
     @property
     def complete(self) -> bool:
