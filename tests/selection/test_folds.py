@@ -157,6 +157,11 @@ def test_jackknife_error_of_a_mean_is_its_standard_error():
     assert jackknife_error(left_out) == pytest.approx(values.std(ddof=1) / 2)
 
 
+def test_jackknife_error_of_scores_that_are_not_finite():
+    """Without a warning of NumPy: columns of zeros and ones have such scores."""
+    assert np.isnan(jackknife_error(np.array([1.0, -np.inf, 2.0])))
+
+
 @pytest.mark.parametrize("dense_blocks", [70, 0])  # 0: by iteration, whatever the size
 @pytest.mark.parametrize("kind", ["fourier", "landmarks"])
 def test_path_equals_direct_solve(kind, dense_blocks, X, monkeypatch):
@@ -220,6 +225,8 @@ def test_bad_folds_are_refused(X):
         make_splits(3, X[:9], None, 4, 0)
     with pytest.raises(ValueError, match=r"gaps of 7 rows around them.*Use a shorter lag"):
         make_splits(BlockedKFold(3, gap=7), X[:20], None, 2, 0)
+    with pytest.raises(ValueError, match="4 rows are too few for 6 blocks"):
+        make_splits(BlockedKFold(6, gap=1), X[:4], None, 1, 0)
     with pytest.raises(ValueError, match="at least 2"):
         make_splits([(np.arange(10), np.arange(10, 20))], X, None, 2, 0)
     with pytest.raises(ValueError, match="n_splits"):

@@ -119,6 +119,8 @@ def test_regularization_that_outweighs_the_energy():
     check = next(check for check in find_modes(moments, None, 2, 4.0).checks() if "regularization" in check.what)
     assert (check.what, check.value) == ("regularization relative to the energy of mode 1", "8")
     assert "weighs 8 times" in str(check.warning)
+    tiny = moments_of(np.eye(2), 1e-300 * np.eye(2))
+    assert "weighs 4e+300 times" in "".join(str(check.warning) for check in find_modes(tiny, None, 2, 4.0).checks())
 
 
 def test_folds_that_disagree():

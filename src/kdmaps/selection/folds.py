@@ -74,7 +74,8 @@ class BlockedKFold(BaseCrossValidator):
         """Yield the indices of training and test samples, block after block."""
         index = np.arange(len(X))
         for block in np.array_split(index, self.n_splits):
-            far = (index < block[0] - self.gap) | (index > block[-1] + self.gap)
+            low, high = (block[0], block[-1]) if len(block) else (len(X), -1)  # more blocks than rows
+            far = (index < low - self.gap) | (index > high + self.gap)
             yield index[far], block
 
 

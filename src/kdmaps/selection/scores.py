@@ -32,7 +32,8 @@ def jackknife_error(replicates: np.ndarray) -> float:
     n = len(replicates)
     if n == 0:
         return np.nan
-    return float(np.sqrt((n - 1) / n * np.sum((replicates - np.mean(replicates)) ** 2)))
+    with np.errstate(invalid="ignore"):  # NaN for scores that are not finite
+        return float(np.sqrt((n - 1) / n * np.sum((replicates - np.mean(replicates)) ** 2)))
 
 
 def jackknife_replicates(left_out: np.ndarray, coverage: float) -> np.ndarray:

@@ -227,8 +227,9 @@ class Modes:
     def _free_of_ridge(self) -> Check:
         heaviest = int(np.argmax(self.ridge_share))
         share = self.ridge_share[heaviest]
+        times = f"{share:.0f}" if share < 1e4 else f"{share:.1g}"
         warning = UnresolvedModesWarning(
-            f"The regularization weighs {share:.0f} times as much as the energy of mode {heaviest + 1}: λ "
+            f"The regularization weighs {times} times as much as the energy of mode {heaviest + 1}: λ "
             "determines this mode. Decrease regularization (a rate), or let KernelSearchCV choose it."
         )
         what = f"regularization relative to the energy of mode {heaviest + 1}"
