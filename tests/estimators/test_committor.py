@@ -6,7 +6,7 @@ from scipy.integrate import quad
 
 import kdmaps
 from kdmaps.estimators.committor_fit import boundary_sides
-from kdmaps.exceptions import UnreliableModesWarning
+from kdmaps.exceptions import DataWarning, UnreliableModesWarning
 
 PROBLEM = kdmaps.problems.load("dw1d")
 COMMON = {"n_features": 60, "n_resamples": 50, "random_state": 0}
@@ -189,6 +189,26 @@ def test_no_weight_in_a_set(wells):
     X, y = wells
     with pytest.raises(ValueError, match="sample_weight is 0"):
         kdmaps.AdaptiveCommittor().fit(X, y, sample_weight=(y != 1).astype(float))
+
+
+def test_groups_of_other_samples(wells):
+    with pytest.raises(ValueError, match="groups must hold one label"):
+        kdmaps.AdaptiveCommittor().fit(*wells, groups=np.zeros(3))
+
+
+def test_a_row_that_dominates(wells):
+    """The energy of a row between the sets vanishes if its weight is large enough, so that the flux seems certain."""
+    X, y = wells
+    weight = np.ones(len(X))
+    weight[np.flatnonzero(y < 0)[0]] = 1e6
+    with pytest.warns(DataWarning, match="leave 1.0 effective samples"):
+        kdmaps.AdaptiveCommittor(**COMMON).fit(X, y, sample_weight=weight)
+
+
+def test_points_far_from_the_samples(fitted):
+    for values in (fitted.predict, fitted.decision_function):
+        with pytest.warns(UnreliableModesWarning, match=r"1 of 2 rows of X lie far outside"):
+            values([[0.0], [100.0]])
 
 
 def test_sets_that_touch():

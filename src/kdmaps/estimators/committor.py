@@ -10,7 +10,9 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from kdmaps.bases import Basis, ModeBasis
+from kdmaps.data.check import warn_of
 from kdmaps.data.distances import Support
+from kdmaps.data.findings import CheckedRows, dominating_weights
 from kdmaps.data.inputs import join_trajectories
 from kdmaps.data.sources import ArraySource, gather
 from kdmaps.diagnostics.committor import CommittorTrust
@@ -24,6 +26,7 @@ from kdmaps.forms.diffusion import is_per_sample
 from kdmaps.forms.tangent import DiffusionLike, TangentSpaces, checked_tensor
 from kdmaps.kernels import Kernel
 from kdmaps.selection.committor import BASES, OUTSIDE, BoundaryData
+from kdmaps.selection.folds import check_groups
 from kdmaps.utils.frames import check_rows, join_rows, split_rows
 from kdmaps.utils.notebook import card, warning_lines
 from kdmaps.utils.types import RandomStateLike, SamplesLike
@@ -194,6 +197,8 @@ class AdaptiveCommittor(FittedCommittor):
         check_rows(X, y=y)
         X, groups, lengths = join_trajectories(X, groups, sample_weight)
         data, groups, columns, kept = self._data(X, y, sample_weight, groups, lengths, seed)
+        few = None if sample_weight is None else dominating_weights(CheckedRows(data.X, kept, data.share, None, None))
+        warn_of([] if few is None else [few])
         search, found = search_kernel(data, groups, most, n_features, self.basis, self.cv, self.progress)
         fitted = fit_committor(data, search, found, groups, resampling)
         row = fitted.trust.overshoot_row
@@ -214,6 +219,7 @@ class AdaptiveCommittor(FittedCommittor):
                 "such as X[::10].compute(), and their weights."
             )
         rows = np.asarray(gather(source), dtype=np.float64)
+        check_groups(groups, len(rows))
         weight = checked_weight(sample_weight, source)
         side = boundary_sides(y if lengths is None else join_rows("y", y, lengths), rows, weight)
         kept = np.arange(len(rows)) if weight is None else np.flatnonzero(weight)
@@ -259,6 +265,7 @@ class AdaptiveCommittor(FittedCommittor):
         check_is_fitted(self)
         X, _, lengths = join_trajectories(X)
         source = checked_source(self, X)
+        self._warn_of_extrapolation(source)
         values = source.project(self._function(), np.ones(1), self.basis_.chunk_rows)[:, 0]
         values = values.clip(0, 1) if clip else values
         return values if lengths is None else split_rows(values, lengths)

@@ -62,8 +62,9 @@ class FittedEstimator(NotebookDisplay, BaseEstimator):
         """Return True for points far from all samples of the fit, where the result is extrapolated and unreliable.
 
         Distances are measured to the nearest of a thousand samples that the model keeps. A point is far if its distance
-        is more than three times the distance that 99 % of the samples do not exceed. `transform` warns only of points
-        that leave the range of the samples by more than a quarter of it, which takes less time but ignores gaps.
+        is more than three times the distance that 99 % of the samples do not exceed. `transform` and `predict` warn
+        only of points that leave the range of the samples by more than a quarter of it, which takes less time but
+        ignores gaps.
 
         Parameters
         ----------
@@ -91,6 +92,19 @@ class FittedEstimator(NotebookDisplay, BaseEstimator):
         check_is_fitted(self)
         with replacing(as_path("path", path)) as (file,):
             self._write(file)
+
+    def _warn_of_extrapolation(self, source: Source) -> None:
+        """Warn of rows of an array in memory that lie far outside the samples of the fit."""
+        if self.support_ is None or not (isinstance(source, ArraySource) and source.many_passes):
+            return
+        rows = self.support_.outside(source.array)
+        if rows.size:
+            warn(
+                f"{rows.size} of {len(source.array)} rows of X lie far outside the samples of the fit, such as row "
+                f"{rows[0]} (counted from 0). Values there are extrapolated and unreliable. Leave out these rows; "
+                "extrapolates(X) finds all of them.",
+                UnreliableModesWarning,
+            )
 
     def _write(self, file: BinaryIO) -> None:
         """Write the fitted model to an open file."""
@@ -136,19 +150,6 @@ class ArrayTransformer(FittedModel, FittedEstimator, TransformerMixin, BaseEstim
         self._warn_of_extrapolation(source)
         size = chunk_rows(self.basis_, 0, self._memory_limit)
         return source.project(self._mode_basis(end), decay, size, out)
-
-    def _warn_of_extrapolation(self, source: Source) -> None:
-        """Warn of rows of an array in memory that lie far outside the samples of the fit."""
-        if self.support_ is None or not (isinstance(source, ArraySource) and source.many_passes):
-            return
-        rows = self.support_.outside(source.array)
-        if rows.size:
-            warn(
-                f"{rows.size} of {len(source.array)} rows of X lie far outside the samples of the fit, such as row "
-                f"{rows[0]} (counted from 0). Modes there are extrapolated and unreliable. Leave out these rows; "
-                "extrapolates(X) finds all of them.",
-                UnreliableModesWarning,
-            )
 
     def _mode_basis(self, end: str = "first") -> ModeBasis:
         if end not in ("first", "second"):
