@@ -262,6 +262,9 @@ def test_errors(spiral, model):
         koopman(fit(spiral.X, reversible=True))
     with pytest.raises(ValueError, match="without a lag"):
         koopman(kdmaps.KernelDiffusionMap(2, random_state=0).fit(spiral.X[:500]))
+    for short in (spiral.X[:3], np.ones((100, 2))):
+        with pytest.raises(ValueError, match="does not determine the eigenfunctions"), muted():
+            koopman(model, short)
     with pytest.raises(ValueError, match="Give X"):
         koopman(model).modes(spiral.X)
     with pytest.raises(ValueError, match="values"):

@@ -76,6 +76,7 @@ class TestCoarseStates:
             (([[1.0], [2.0]], 3), "n_states must be"),
             ((np.zeros((9, 2)), 3), "constant"),
             (([1.0, 2.0], 2), "modes must be"),
+            ((np.empty((0, 2)), 2), "modes must be"),
         ],
     )
     def test_rejects_bad_arguments(self, arguments, message):

@@ -144,6 +144,11 @@ class TestImpliedTimescales:
         with pytest.raises(ValueError, match=message):
             implied_timescales(wide_map(1, lag=1).fit(X), X, lags, **options)
 
+    def test_too_few_frames(self):
+        X = ou(500, 0.2, 0)
+        with pytest.raises(ValueError, match=r"X does not determine \d+ function"), muted():
+            implied_timescales(wide_map(1, lag=1).fit(X), np.ones((20, 1)), [1, 2])
+
     def test_rejects_bad_models_and_columns(self):
         X = ou(500, 0.2, 0)
         with pytest.raises(ValueError, match="without a lag"):

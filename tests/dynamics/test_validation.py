@@ -160,6 +160,8 @@ def test_rejects_models_and_reports_short_trajectories():
     pipeline = make_pipeline(StandardScaler(), kdmaps.KernelDiffusionMap(1, lag=2, random_state=0)).fit(path)
     with pytest.raises(ValueError, match="model is a Pipeline"):
         kdmaps.dynamics.validate(pipeline, path)
+    with pytest.raises(ValueError, match="longest trajectory has 1"):
+        kdmaps.dynamics.validate(fit(path, lag=2), path, groups=np.arange(400))
     assert kdmaps.dynamics.validate(pipeline[-1], pipeline[:-1].transform(path)).lag == 2
     long = kdmaps.dynamics.validate(fit(path[:100], lag=60), path[:100])
     assert long.chapman is None

@@ -117,7 +117,7 @@ def test_reversible_model_and_times(model, spiral):
     assert_allclose(found.values[0], [[0.794, -0.434]], atol=0.03)
     with pytest.raises(ValueError, match="multiple of the lag"):
         model.predict_expectation(spiral, spiral, 0.15)
-    for wrong in (0.0, -0.1, np.nan, [0.2, 0.1], "soon"):
+    for wrong in (0.0, -0.1, np.nan, [0.2, 0.1], [], "soon"):
         with pytest.raises(ValueError, match="time"):
             forecast(model, spiral, spiral, wrong)
     with pytest.raises(ValueError, match="without a lag"):

@@ -370,9 +370,13 @@ def _intervals(
     frames = replace(frames, values=errors, n_modes=errors.shape[1]).with_values(frames.values)
     moments, values = frames.moments(frames.lag), spectrum.values
     samples = []
-    for counts in resampling.counts(len(frames.blocks)):
-        others = eigenfunctions(two_sided(moments.combine(counts))).values
-        samples.append(others[linear_sum_assignment(np.abs(others - values[:, None]))[1]])
+    try:
+        with np.errstate(invalid="ignore", divide="ignore"):
+            for counts in resampling.counts(len(frames.blocks)):
+                others = eigenfunctions(two_sided(moments.combine(counts))).values
+                samples.append(others[linear_sum_assignment(np.abs(others - values[:, None]))[1]])
+    except np.linalg.LinAlgError as error:
+        raise ValueError("X does not determine the eigenfunctions; use longer trajectories, or X=None.") from error
     # Relative to λ, so that no rate jumps by 2π/τ where eigenvalues are negative.
     changes, rates = np.log(np.array(samples) / values) / duration, _rates(values, duration)
     n, level = len(frames.blocks), resampling.confidence

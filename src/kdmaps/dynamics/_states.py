@@ -395,7 +395,7 @@ def _by_distance(modes: np.ndarray, centres: np.ndarray) -> np.ndarray:
 
 def _checked_modes(modes: SamplesLike) -> np.ndarray:
     modes = np.asarray(join_trajectories(modes)[0], dtype=np.float64)
-    if modes.ndim != 2 or not np.isfinite(modes).all():
+    if modes.ndim != 2 or not modes.size or not np.isfinite(modes).all():
         raise ValueError(f"modes must be a finite array of shape (n_samples, r), got shape {modes.shape}.")
     return modes
 

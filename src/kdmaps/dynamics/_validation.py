@@ -217,7 +217,8 @@ def _test_predictions(
 
 def _autocorrelations(moments: Moments) -> np.ndarray:
     """Return the autocorrelation 1 - L_kk/C_kk of every mode."""
-    return 1 - np.diagonal(moments.mean_energy()) / np.diagonal(moments.covariance())
+    with np.errstate(invalid="ignore"):  # of constant frames
+        return 1 - np.diagonal(moments.mean_energy()) / np.diagonal(moments.covariance())
 
 
 def _transition_matrix(moments: Moments) -> np.ndarray:

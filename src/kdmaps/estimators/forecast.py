@@ -181,7 +181,13 @@ def checked_steps(times: Any, clock: Clock) -> np.ndarray:
     """Return the numbers of lags of one or several ascending times; raise unless these are multiples of the lag."""
     found = np.atleast_1d(as_numbers("time", times, "a number, or ascending numbers"))
     steps = np.round(found / clock.duration)
-    if found.ndim != 1 or not np.all(np.isfinite(found)) or np.any(np.diff(steps) <= 0) or not np.all(steps >= 1):
+    if (
+        found.ndim != 1
+        or not found.size
+        or not np.all(np.isfinite(found))
+        or np.any(np.diff(steps) <= 0)
+        or not np.all(steps >= 1)
+    ):
         raise ValueError(f"time must be a positive number, or ascending positive numbers, got {times!r}.")
     wrong = np.abs(found - steps * clock.duration) > 1e-6 * clock.duration
     if wrong.any():

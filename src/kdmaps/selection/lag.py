@@ -280,7 +280,13 @@ def scan_lags(projection: Projection, lags: np.ndarray, resampling: Resampling) 
     """Return the time scales of functions along trajectories for several lags."""
     n_blocks, step = len(projection.blocks), projection.time_step
     counts = resampling.counts(n_blocks)
-    found = [_rates_of_lag(projection, Clock(int(lag), step), counts) for lag in lags]
+    try:
+        found = [_rates_of_lag(projection, Clock(int(lag), step), counts) for lag in lags]
+    except np.linalg.LinAlgError as error:
+        n = projection.values.shape[1]
+        raise np.linalg.LinAlgError(
+            f"X does not determine {n} function(s) after each lag; use longer trajectories or shorter lags."
+        ) from error
     rates, samples = (np.array(part) for part in zip(*found, strict=True))
     samples = np.moveaxis(samples, 1, 0)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -331,7 +337,7 @@ def default_lags(projection: Projection) -> np.ndarray:
     # Correlation times, because the time scales of the first lag may be much too short.
     modes, longest = projection.values[:, : projection.n_modes], projection.longest
     slowest = max(integrated_correlation_time(series, projection.trajectories) for series in modes.T)
-    most = min(max(LONGEST * slowest, N_LAGS), max(longest // PARTS, 2), longest - 1)
+    most = max(min(max(LONGEST * slowest, N_LAGS), max(longest // PARTS, 2), longest - 1), 1)
     return np.unique(np.geomspace(1, most, N_LAGS).round().astype(int))
 
 
