@@ -14,7 +14,6 @@ from kdmaps.utils.optional import optional
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
-    from matplotlib.cm import ScalarMappable
 
 #: Moreland's diverging map, uniform in lightness towards both ends: equal steps of a mode look equally large.
 DIVERGING = "coolwarm"
@@ -39,13 +38,6 @@ def mode_axes(axes: Sequence[Axes] | np.ndarray | None, r: int) -> np.ndarray:
     if len(axes) != r:
         raise ValueError(f"axes has {len(axes)} Axes for {r} modes; pass one for each.")
     return axes
-
-
-def add_colorbar(drawn: ScalarMappable, ax: Axes, **options: Any) -> None:
-    """Add a colour bar next to an Axes."""
-    figure = ax.get_figure()
-    assert figure is not None
-    figure.colorbar(drawn, ax=ax, **options)
 
 
 def integer_ticks(axis: Axis) -> None:

@@ -1,9 +1,8 @@
-"""Modes and states at samples and in time."""
+"""Modes, states and eigenfunctions at samples and in time, tests of lags, and spectra of Koopman operators."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +13,6 @@ from kdmaps.plotting._common import (
     DIVERGING,
     EXACT,
     LEARNED,
-    add_colorbar,
     coordinates_of,
     integer_ticks,
     mode_axes,
@@ -30,7 +28,7 @@ from kdmaps.utils.types import SamplesLike
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from kdmaps.dynamics import ChapmanKolmogorov, CoarseStates, ImpliedTimescales
+    from kdmaps.dynamics import ChapmanKolmogorov, CoarseStates, CoherentSets, ImpliedTimescales, Koopman
 
 #: Modes are large where samples are rare; colours span this part of their values, the rest is saturated.
 SHOWN = 0.99
@@ -40,6 +38,8 @@ BETWEEN = 0.6
 LONGEST = 1e6
 #: Largest number of points in a series; longer ones are thinned.
 MOST_POINTS = 20_000
+#: Colours of phases, cyclic and uniform in lightness: no phase looks special. And their ticks.
+CYCLIC, PHASES = "twilight", {-np.pi: "-π", 0.0: "0", np.pi: "π"}
 
 
 def plot_modes(
@@ -103,7 +103,7 @@ def _scatter(ax: Axes, points: np.ndarray, mode: np.ndarray, size: float) -> Non
     order = np.argsort(np.abs(mode), kind="stable")
     x, y = points[order].T
     drawn = ax.scatter(x, y, c=mode[order], s=size, cmap=DIVERGING, norm=norm, linewidths=0)
-    add_colorbar(drawn, ax, extend="both")
+    ax.figure.colorbar(drawn, ax=ax, extend="both")
 
 
 def _curve(ax: Axes, X: np.ndarray, coordinate: int, mode: np.ndarray, reference: np.ndarray | None) -> None:
@@ -256,17 +256,17 @@ def plot_chapman_kolmogorov(
         raise ValueError(f"axes has {axes.size} Axes, but the test has {np.prod(shape)} parts; pass one for each.")
     axes = axes.reshape(shape)
     times = np.r_[0, result.times]
+    modes = len(shape) == 1
     for place in np.ndindex(shape):
         ax: Axes = axes[place]  # type: ignore[assignment]
-        at = (..., *place)
-        start = float(len(shape) == 1 or place[0] == place[1])
-        low, high = (np.r_[start, end] for end in result.predicted_intervals[(..., *place, slice(None))].T)
+        at = (slice(None), *place)
+        start = float(modes or place[0] == place[1])
+        low, high = (np.r_[start, end] for end in result.predicted_intervals[at].T)
         ax.fill_between(times, low, high, color="0.85", lw=0)
         ax.plot(times, np.r_[start, result.predicted[at]], color=EXACT, lw=1.2, label="predicted")
-        ends = result.estimated_intervals[(..., *place, slice(None))].T
+        ends = result.estimated_intervals[at].T
         ax.vlines(result.times, *ends, color=LEARNED, lw=1.6)
         ax.plot(result.times, result.estimated[at], ls="none", marker="o", ms=4, color=LEARNED, label="estimated")
-        modes = len(shape) == 1
         title = f"mode {place[0] + 1}" if modes else f"state {place[0] + 1} → {place[1] + 1}"
         ax.set(title=title, ylim=(min(0.0, *ends[0]) - 0.03, 1.05), xlim=(0, 1.05 * times[-1]))
         if modes or place[0] == shape[0] - 1:
@@ -309,7 +309,12 @@ def plot_modes_in_time(
     if axes is None:
         axes = new_axes(r, 1, (7.0, 0.6 + 1.3 * r), sharex=True)
     axes = mode_axes(axes, r)
-    times, points = _one_after_another(series, -(-len(values) // MOST_POINTS))
+    stride, gap, start = -(-len(values) // MOST_POINTS), np.full((1, r), np.nan), 0
+    parts, numbers = list[np.ndarray](), list[Any]()
+    for own in series:
+        numbers += [np.arange(start, start + len(own), stride), [start + len(own)]]
+        parts, start = [*parts, own[::stride], gap], start + len(own)
+    times, points = np.concatenate(numbers[:-1]), np.concatenate(parts[:-1])
     for k, ax in enumerate(axes):
         ax.plot(times * time_step, points[:, k], lw=0.5, color=LEARNED)
         ax.set(ylabel=f"mode {k + 1}", xlim=(0, max(times[-1], 1) * time_step))
@@ -321,11 +326,114 @@ def plot_modes_in_time(
     return axes
 
 
-def _one_after_another(series: Sequence[np.ndarray], stride: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the number and the modes of every `stride`-th frame, with NaN between trajectories."""
-    starts = np.cumsum([0, *map(len, series)])
-    times = [np.arange(start, end, stride, dtype=np.float64) for start, end in pairwise(starts)]
-    gap = np.full((1, series[0].shape[1]), np.nan)
-    points = [part for values in series for part in (values[::stride], gap)][:-1]
-    numbers = [part for own, end in zip(times, starts[1:], strict=True) for part in (own, [float(end)])][:-1]
-    return np.concatenate(numbers), np.concatenate(points)
+def plot_koopman(koopman: Koopman, *, exact: ArrayLike | None = None, ax: Axes | None = None) -> Axes:
+    """Draw eigenvalues of the Koopman operator in the complex plane, with the unit circle.
+
+    Parameters
+    ----------
+    koopman : kdmaps.dynamics.Koopman
+        If it has resamples, these are drawn as clouds; eigenvalues that fail a test are hollow.
+    exact : array-like of complex, optional
+        Known eigenvalues after one lag, drawn as crosses.
+    ax : Axes, default=new figure
+    """
+    ax, values = one_axes(ax), koopman.eigenvalues
+    turn = np.linspace(0, 2 * np.pi, 400)
+    ax.plot(np.cos(turn), np.sin(turn), color="0.6", lw=0.8, zorder=0)
+    ax.axhline(0, color="0.85", lw=0.8, zorder=0)
+    if koopman.samples is not None:
+        cloud = koopman.samples.ravel()
+        ax.scatter(cloud.real, cloud.imag, s=8, color="0.5", alpha=0.3, lw=0, label="resamples")
+    ok = np.ones(len(values), dtype=bool) if koopman.trust is None else koopman.trust.ok
+    for chosen, face, label in ((ok, LEARNED, "eigenvalues"), (~ok, "none", "doubtful")):
+        if chosen.any():
+            ax.scatter(values[chosen].real, values[chosen].imag, s=9, facecolor=face, edgecolor=LEARNED, label=label)
+    for k, value in enumerate(values):
+        ax.annotate(str(k + 1), (value.real, value.imag), xytext=(4, 4), textcoords="offset points", fontsize=7)
+    if exact is not None:
+        known = np.asarray(exact, dtype=complex)
+        ax.scatter(known.real, known.imag, marker="x", s=30, color="black", label="exact")
+    ax.set(xlabel="real part", ylabel="imaginary part", aspect="equal", title="eigenvalues after one lag")
+    ax.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1, 1))
+    return ax
+
+
+def plot_phases(
+    koopman: Koopman,
+    X: ArrayLike,
+    *,
+    which: Sequence[int] | None = None,
+    coordinates: Sequence[int] = (0, 1),
+    axes: Sequence[Axes] | np.ndarray | None = None,
+    point_size: float = 6,
+) -> np.ndarray:
+    """Draw the phases of oscillating eigenfunctions over the samples, one period from -π to π.
+
+    Parameters
+    ----------
+    koopman : kdmaps.dynamics.Koopman
+    X : array-like of shape (n_samples, d)
+        The samples.
+    which : sequence of int, optional
+        Eigenfunctions, counted from 0. By default one of each conjugate pair.
+    coordinates : sequence of one or two int, default=(0, 1)
+        Columns of X to draw over.
+    axes : sequence of Axes, default=new figure
+    point_size : float, default=6
+        Area of a scatter point, in points².
+    """
+    chosen = np.flatnonzero(koopman.rates.imag > 0) if which is None else np.asarray(which, dtype=int)
+    if not len(chosen):
+        raise ValueError("No eigenvalue oscillates; name eigenfunctions with which.")
+    phases = np.angle(np.asarray(koopman.eigenfunctions(X))[:, chosen])
+    X, shown, labels = coordinates_of(X, coordinates)
+    axes = mode_axes(axes, len(chosen))
+    for ax, k, phase in zip(axes, chosen, phases.T, strict=True):
+        ax.set_title(f"phase {k + 1}, period {koopman.periods[k]:.3g}")
+        draw_phase(ax, phase, [*X[:, shown].T], labels, point_size, bar=ax is axes[-1])
+    return axes
+
+
+def draw_phase(
+    ax: Axes, phase: np.ndarray, columns: Sequence[np.ndarray], labels: Sequence[str], size: float, *, bar: bool = True
+) -> None:
+    """Draw phases over one or two columns."""
+    x, y = [*columns, phase][:2]
+    drawn = ax.scatter(x, y, c=phase, cmap=CYCLIC, vmin=-np.pi, vmax=np.pi, s=size, lw=0, rasterized=True)
+    ax.set(xlabel=labels[0], ylabel=[*labels, "phase"][1])
+    if bar:
+        ax.figure.colorbar(drawn, ax=ax, label="phase", ticks=[*PHASES], format=lambda value, _: PHASES.get(value, ""))
+
+
+def plot_coherent_sets(
+    sets: CoherentSets,
+    first: SamplesLike,
+    second: SamplesLike,
+    *,
+    coordinates: Sequence[int] = (0, 1),
+    axes: Sequence[Axes] | np.ndarray | None = None,
+    point_size: float = 6,
+) -> np.ndarray:
+    """Draw the particles of every coherent set in one colour, at the first and at the second time.
+
+    Parameters
+    ----------
+    sets : kdmaps.dynamics.CoherentSets
+    first, second : array-like of shape (n, d)
+        Positions of the particles, or other coordinates of them.
+    coordinates : sequence of two int, default=(0, 1)
+        Columns to draw over.
+    axes : sequence of two Axes, default=new figure
+    point_size : float, default=6
+        Area of a scatter point, in points².
+    """
+    axes = mode_axes(axes, 2)
+    for ax, X, label, title in zip(axes, (first, second), sets.labels.T, ("first time", "second time"), strict=True):
+        X, shown, names = coordinates_of(X, coordinates)
+        if len(X) != len(label) or len(shown) != 2:
+            raise ValueError(f"{title}: positions must be {len(label)} rows of at least 2 columns, got {X.shape}.")
+        for k in range(len(sets.coherence)):
+            ax.scatter(*X[label == k][:, shown].T, s=point_size, lw=0, color=f"C{k}", label=f"set {k + 1}")
+        ax.set(title=title, xlabel=names[0], ylabel=names[1])
+    axes[-1].legend(fontsize=7, markerscale=2, loc="upper left", bbox_to_anchor=(1.01, 1))
+    return axes

@@ -14,7 +14,6 @@ from kdmaps.plotting._common import (
     DIVERGING,
     EXACT,
     LEARNED,
-    add_colorbar,
     integer_ticks,
     new_axes,
     one_axes,
@@ -84,16 +83,8 @@ def plot_timescales(
         last = timescales[-1]
         ax.axhspan(last / gap, last, color="0.9", zorder=0)
         # Below the band, which may be too thin for a label, and left of the first mode and its interval.
-        ax.annotate(
-            f"next mode: {gap:.2g} times as fast",
-            (0, last / gap),
-            (4, -3),
-            xycoords=("axes fraction", "data"),
-            textcoords="offset points",
-            va="top",
-            color="0.35",
-            fontsize="small",
-        )
+        text, at, place = f"next mode: {gap:.2g} times as fast", (0, last / gap), ("axes fraction", "data")
+        ax.annotate(text, at, (4, -3), place, "offset points", va="top", color="0.35", fontsize="small")
     if exact is not None:
         ax.plot(number, exact, linestyle="none", marker="_", markersize=22, markeredgewidth=1.5, c=EXACT, label="exact")
     if uncertainty is not None:
@@ -197,7 +188,7 @@ def plot_regularization_map(search: Any, family: str | None = None, ax: Axes | N
     )
     ax.set(xscale="log", yscale="log", xlabel="bandwidth σ", ylabel="regularization λ", title=family)
     plain_log_ticks(ax.xaxis)
-    add_colorbar(drawn, ax, label="score", extend="min")
+    ax.figure.colorbar(drawn, ax=ax, label="score", extend="min")
     return ax
 
 
@@ -218,7 +209,12 @@ def plot_history(estimator: Any, quantity: str = "loss", ax: Axes | None = None)
     ax : Axes
         The best loss so far is a thin line below the loss; a dotted line marks a change of the algorithm.
     """
-    history = _history_of(estimator)
+    refinement = getattr(estimator, "refinement_", None)
+    history = estimator if isinstance(estimator, dict) else getattr(estimator, "history_", None)
+    if history is None and refinement is not None:
+        history = refinement.history
+    if history is None:
+        raise ValueError(f"{type(estimator).__name__} without a history: its kernel was not learned by gradients.")
     if quantity not in history or history[quantity].dtype.kind not in "fi":
         known = ", ".join(name for name, column in history.items() if column.dtype.kind in "fi")
         raise ValueError(f"quantity must be one of {known}; got {quantity!r}.")
@@ -235,27 +231,13 @@ def plot_history(estimator: Any, quantity: str = "loss", ax: Axes | None = None)
     phase = history["phase"]
     for step in np.flatnonzero(phase[2:] != phase[1:-1]) + 2:
         ax.axvline(step - 0.5, color="0.6", lw=0.8, ls=":")
-        place: dict[str, Any] = {
-            "xycoords": ("data", "axes fraction"),
-            "xytext": (3, -3),
-            "textcoords": "offset points",
-        }
-        ax.annotate(str(phase[step]), (step - 0.5, 1), va="top", color="0.4", fontsize="small", **place)
+        at, place = (step - 0.5, 1), ("data", "axes fraction")
+        ax.annotate(str(phase[step]), at, (3, -3), place, "offset points", va="top", color="0.4", fontsize="small")
     ax.set(xlabel="step", ylabel=quantity)
     ax.locator_params(axis="x", integer=True)
     ax.ticklabel_format(axis="y", useOffset=False)
     ax.legend(frameon=False, fontsize="small")
     return ax
-
-
-def _history_of(estimator: Any) -> dict[str, np.ndarray]:
-    if isinstance(estimator, dict):
-        return estimator
-    refinement = getattr(estimator, "refinement_", None)
-    history = getattr(estimator, "history_", None if refinement is None else refinement.history)
-    if history is None:
-        raise ValueError(f"{type(estimator).__name__} without a history: its kernel was not learned by gradients.")
-    return history
 
 
 def plot_relevance(
@@ -288,7 +270,14 @@ def plot_relevance(
         Bars: the shares of the inputs in a mode, in percent. Colours and numbers: the leading combinations
         Σ_j u_j x_j/std(x_j), one column of entries u_j for each, above its share of all modes.
     """
-    found = _relevance_of(modes, X, sample_weight)
+    if isinstance(modes, Relevance):
+        found = modes
+    elif X is not None:
+        found = relevance(modes, X, sample_weight)
+    elif not hasattr(modes, "relevance_details_"):
+        raise ValueError("X must be given with this estimator: the samples at which gradients are evaluated.")
+    else:
+        found = modes.relevance_details_
     check_positive_integer("max_inputs", max_inputs)
     order = np.argsort(-found.overall, kind="stable")
     n_shown = min(max_inputs, max(FEW, int(np.count_nonzero(found.overall >= SMALL))))
@@ -314,16 +303,6 @@ def plot_relevance(
         ax.set_ylim(len(names) - 0.5, -0.5)
         ax.tick_params(axis="y", length=0)
     return axes
-
-
-def _relevance_of(modes: Any, X: SamplesLike, sample_weight: ArrayLike | None) -> Relevance:
-    if isinstance(modes, Relevance):
-        return modes
-    if X is not None:
-        return relevance(modes, X, sample_weight)
-    if not hasattr(modes, "relevance_details_"):
-        raise ValueError("X must be given with this estimator: the samples at which gradients are evaluated.")
-    return modes.relevance_details_
 
 
 def _bars(ax: Axes, shares: np.ndarray, has_rest: bool) -> None:
