@@ -16,6 +16,7 @@ from typer.core import TyperCommand, TyperGroup
 import kdmaps
 from kdmaps.cli._options import in_options
 from kdmaps.exceptions import DataWarning
+from kdmaps.utils.warn import section, without_link
 
 #: Exit codes other than 0: findings of `kdmaps check`, errors that the user can correct, and Ctrl-C (128 + SIGINT, the
 #: convention of shells).
@@ -35,30 +36,26 @@ VALUES = {
 }
 
 
-def _name_values(parameters: list[Any]) -> list[Any]:
-    """Let `--help` show names of values in place of Python types, and nothing for arguments, which have a name."""
+class _Readable:
+    """Mixin whose `--help` shows names of values, not Python types, and nothing for arguments, which have a name."""
 
-    def shown(one: Any, ctx: Any) -> str:
-        argument = one.param_type_name == "argument"
-        return "" if argument else VALUES.get(one.display_type(ctx), "") if one.metavar is None else one.metavar
+    def get_params(self, ctx: Any) -> list[Any]:
+        def shown(one: Any, ctx: Any) -> str:
+            argument = one.param_type_name == "argument"
+            return "" if argument else VALUES.get(one.display_type(ctx), "") if one.metavar is None else one.metavar
 
-    for one in parameters:
-        one.display_type_rich = functools.partial(shown, one)
-    return parameters
+        parameters: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for one in parameters:
+            one.display_type_rich = functools.partial(shown, one)
+        return parameters
 
 
-class Command(TyperCommand):
+class Command(_Readable, TyperCommand):
     """Command with readable help."""
 
-    def get_params(self, ctx: Any) -> list[Any]:
-        return _name_values(super().get_params(ctx))
 
-
-class _Commands(TyperGroup):
+class _Commands(_Readable, TyperGroup):
     """Commands whose errors are a message and an exit code, not a traceback."""
-
-    def get_params(self, ctx: Any) -> list[Any]:
-        return _name_values(super().get_params(ctx))
 
     def list_commands(self, ctx: Any) -> list[str]:
         return sorted(super().list_commands(ctx), key=ORDER.index)
@@ -118,16 +115,12 @@ def say(text: str, style: str = "", *, error: bool = False) -> None:
 
 def print_warning(text: str, *, error: bool = False) -> None:
     """Print a warning, with a link to its section of the documentation."""
-    from kdmaps.utils.warn import section
-
     link = section(text)
     say(f"Warning: {in_options(text)}" + (f" ({link})" if link else ""), "yellow", error=error)
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
     """Print a warning of the library without the line of code that raised it."""
-    from kdmaps.utils.warn import without_link
-
     print_warning(without_link(str(message)), error=True)
 
 

@@ -5,6 +5,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+import kdmaps
 from kdmaps.cli._app import FOUND, app, say
 from kdmaps.cli._options import Files, HelpAllOption, in_options, with_files
 
@@ -14,11 +15,10 @@ from kdmaps.cli._options import Files, HelpAllOption, in_options, with_files
 def check(files: Files, help_all: HelpAllOption = False) -> None:
     """Check data for common mistakes. The exit code is 1 if there are findings, 0 otherwise."""
     from kdmaps.cli._reading import read_samples
-    from kdmaps.data import check_data
     from kdmaps.estimators.cost import predicted_cost
 
     samples = read_samples(files)
-    findings = check_data(samples.source, samples.weight, samples.group)
+    findings = kdmaps.data.check_data(samples.source, samples.weight, samples.group)
     say(f"{files.name}, {samples.describe()}")
     if samples.source.n_samples is not None:
         seconds, memory = predicted_cost(samples.source.n_samples, samples.source.n_features)

@@ -8,6 +8,7 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import kdmaps
 from kdmaps.cli._app import app, print_table, print_warning, say
 from kdmaps.cli._options import (
     BASES,
@@ -28,6 +29,7 @@ from kdmaps.cli._options import (
     require_one_of,
     with_files,
 )
+from kdmaps.utils.progress import reporting
 
 if TYPE_CHECKING:
     import numpy as np
@@ -60,21 +62,19 @@ def committor(
     import numpy as np
 
     from kdmaps.cli._reading import messages, read_samples
-    from kdmaps.data import make_writer
-    from kdmaps.estimators.committor import AdaptiveCommittor, quantity_rows
+    from kdmaps.estimators.committor import quantity_rows
     from kdmaps.estimators.committor_files import write_committor
     from kdmaps.report.committor import TIME_UNIT, chosen_kernel, render_committor, verdict
     from kdmaps.utils.files import replacing
-    from kdmaps.utils.progress import reporting
 
-    write_values = make_writer(f".{table_format}")
+    write_values = kdmaps.data.make_writer(f".{table_format}")
     paths = [out / name for name in ("model.npz", f"committor.{table_format}", "report.html")]
     check_outputs(force, *paths)
     samples = read_samples(files)
     say(f"{files.name}, {samples.describe()}")
     masks = tuple(_mask(name, text, samples) for name, text in (("--from", source), ("--to", target)))
     given = {"diffusion": samples.diffusion, "basis": basis, "n_features": features, "random_state": seed}
-    model = AdaptiveCommittor(**given, progress=True)
+    model = kdmaps.AdaptiveCommittor(**given, progress=True)
     with warnings.catch_warnings(record=True, action="always") as raised, reporting(True):
         model.fit(samples.source, masks, samples.weight, samples.group)
     notes = [*samples.notes, *messages(raised)]

@@ -62,7 +62,6 @@ def _draw_demo(
     import numpy as np
     from matplotlib.figure import Figure  # pyplot needs a display
 
-    from kdmaps.plotting import plot_modes, plot_timescales
     from kdmaps.utils.files import replacing
 
     r = min(modes.shape[1], MAX_PICTURES)
@@ -71,15 +70,14 @@ def _draw_demo(
     figure = Figure(figsize=(2.6 * (r + 1), 2.5 * rows), dpi=150, layout="constrained")
     grid = figure.add_gridspec(rows, r + 1)
     axes = np.array([[figure.add_subplot(grid[i, k]) for k in range(r)] for i in range(rows)])
-    titles = [f"learned mode {k + 1}" for k in range(r)]
-    if rows == 1:
-        plot_modes(modes[:, :r], X, reference=reference, axes=axes[0], titles=titles)
-    else:
-        plot_modes(modes[:, :r], X, axes=axes[0], titles=titles, point_size=4)
-        plot_modes(reference, X, axes=axes[1], titles=[f"exact mode {k + 1}" for k in range(r)], point_size=4)
+    learned, true = ([f"{kind} mode {k + 1}" for k in range(r)] for kind in ("learned", "exact"))
+    over = reference if rows == 1 else None
+    kdmaps.plotting.plot_modes(modes[:, :r], X, reference=over, axes=axes[0], titles=learned, point_size=4)
+    if rows == 2:
+        kdmaps.plotting.plot_modes(reference, X, axes=axes[1], titles=true, point_size=4)
     for ax in axes.flat:
         ax.label_outer()
-    plot_timescales(model, exact, ax=figure.add_subplot(grid[:, r])).set_title("time scales")
+    kdmaps.plotting.plot_timescales(model, exact, ax=figure.add_subplot(grid[:, r])).set_title("time scales")
     with replacing(path) as (file,):
         figure.savefig(file, format="png")
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import kdmaps
 from kdmaps.cli._app import app, print_warning, say
 from kdmaps.cli._models import is_committor
 from kdmaps.cli._options import ForceOption, ModelArgument, check_outputs, require, require_one_of, split_names
@@ -47,15 +48,13 @@ def export(
 ) -> None:
     """Write a mode or a committor as a collective variable: PLUMED input, OpenMM force (XML), Python module for JAX."""
     require_one_of(tuple(TARGETS), "--to", to)
-    from kdmaps.estimators.kernel_map import load
     from kdmaps.estimators.model_files import read_header
-    from kdmaps.simulation import jax_program, plumed_input
     from kdmaps.utils.files import write_text
 
     stored = [] if inputs or labels else list(map(str, read_header(model).get("inputs", ())))
     require(to != "openmm" or bool(inputs or stored), "--inputs", "OpenMM needs the atoms, as in torsion:4-6-8-14.")
     columns = [_input(text) for text in split_names(inputs) or stored]
-    fitted = load(model)
+    fitted = kdmaps.load(model)
     r = fitted.coefficients_.shape[1]
     require(mode <= r, "--mode", f"the model has {r} mode(s).")
     q = is_committor(fitted)
@@ -68,9 +67,9 @@ def export(
         notes.append("Atoms are counted as in the topology of the fit; with other atoms (hydrogens), give --inputs.")
     if to == "plumed":
         label = "q" if q else f"mode{mode}"
-        text = plumed_input(fitted, columns or _labels(fitted, labels), mode - 1, label, logit=logit)
+        text = kdmaps.simulation.plumed_input(fitted, columns or _labels(fitted, labels), mode - 1, label, logit=logit)
     elif to == "jax":
-        text = jax_program(fitted, mode - 1)
+        text = kdmaps.simulation.jax_program(fitted, mode - 1)
     else:
         text = _openmm(fitted, mode - 1, columns, notes, logit)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -84,14 +83,12 @@ def export(
 
 def _input(text: str) -> Input:
     """Return the input that a text such as torsion:4-6-8-14 describes."""
-    from kdmaps.simulation import Distance, Torsion
-
     kind, _, atoms = text.partition(":")
     numbers = atoms.split("-")
     known = len(numbers) == INPUTS.get(kind) and all(re.fullmatch(r"\d+", number) for number in numbers)
     require(known, "--inputs", f"{text!r} is neither torsion:i-j-k-l nor distance:i-j, with atoms counted from 0.")
     places = tuple(map(int, numbers))
-    return Torsion(places) if kind == "torsion" else Distance(*places)
+    return kdmaps.simulation.Torsion(places) if kind == "torsion" else kdmaps.simulation.Distance(*places)
 
 
 def _labels(fitted: Any, given: str | None) -> list[str]:
@@ -105,15 +102,14 @@ def _labels(fitted: Any, given: str | None) -> list[str]:
 
 def _openmm(fitted: Any, mode: int, columns: list[Input], notes: list[str], logit: bool) -> str:
     """Return an OpenMM force as XML: a table of one or two torsions, or else an expression."""
-    from kdmaps.simulation import openmm_cv
     from kdmaps.utils.optional import optional
 
     openmm = optional("openmm", "openmm", "Modes as OpenMM forces")
     try:
-        force = openmm_cv(fitted, mode, columns, method="table", logit=logit)
+        force = kdmaps.simulation.openmm_cv(fitted, mode, columns, method="table", logit=logit)
     except ValueError as error:
         if "method='table'" not in str(error):
             raise
-        force = openmm_cv(fitted, mode, columns, method="expression", outside="free", logit=logit)
+        force = kdmaps.simulation.openmm_cv(fitted, mode, columns, method="expression", outside="free", logit=logit)
         notes.append("The force is an expression that is not flat outside the samples; add simulation.openmm_walls.")
     return str(openmm.XmlSerializer.serialize(force))

@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
+import kdmaps
 from kdmaps.cli._app import app, print_table, print_warning, say
 from kdmaps.cli._options import (
     BASES,
@@ -36,6 +37,9 @@ from kdmaps.cli._options import (
     require_one_of,
     with_files,
 )
+from kdmaps.exceptions import DataWarning
+from kdmaps.utils.progress import reporting, stage
+from kdmaps.utils.warn import without_link
 
 if TYPE_CHECKING:
     import numpy as np
@@ -128,13 +132,11 @@ def fit(
     _check_time(lag, time_step, unit, files)
     require(not driven or lag is not None, "--no-reversible", "oscillations need a trajectory: add --lag.")
     require(not structures or files.topology is not None, "--structures", "frames need a trajectory: add --topology.")
-    from kdmaps.cli._reading import read_samples
-    from kdmaps.data import make_writer
+    from kdmaps.cli._reading import read_samples, reading_program
     from kdmaps.estimators.model_files import write_model
     from kdmaps.utils.files import replacing
-    from kdmaps.utils.progress import reporting, stage
 
-    write_modes = make_writer(f".{table_format}")  # may need a package that is missing
+    write_modes = kdmaps.data.make_writer(f".{table_format}")  # may need a package that is missing
     paths = [out / name for name in ("model.npz", f"modes.{table_format}", "report.html")]
     check_outputs(force, *paths)
     samples = read_samples(files, timed=lag is not None)
@@ -158,7 +160,24 @@ def fit(
     findings = _find(estimator, samples, resamples, seed, independent)
     _show(estimator, samples, findings, unit, details)
     with reporting(True), stage("report", True):
-        page = _page(estimator, files, samples, findings, unit, notes)
+        page = kdmaps.report.render_report(
+            estimator,
+            samples.X,
+            sample_weight=samples.weight,
+            groups=samples.group,
+            uncertainty=findings.uncertainty,
+            unit=unit,
+            validation=findings.tests,
+            koopman=findings.spectrum,
+            independence=findings.independence,
+            warnings=[*findings.of_data, *findings.of_modes],
+            notes=notes,
+            title=files.name,
+            feature_names=samples.names,
+            command=shlex.join(["kdmaps", *sys.argv[1:]]),
+            reading=reading_program(files),
+            draw=_by_residue(samples.drawn, findings.modes) or None,
+        )
     out.mkdir(parents=True, exist_ok=True)
     with replacing(*paths) as (model_file, modes_file, report_file):
         write_model(estimator, model_file, unit, samples.inputs)
@@ -300,21 +319,19 @@ def _estimator(
     n_modes: int, kernel: str, bandwidth: float | None, regularization: float | None, settings: dict[str, Any]
 ) -> Any:
     """Return the estimator that searches for everything that was not given."""
-    from kdmaps import AdaptiveDiffusionMap, KernelDiffusionMap, KernelSearchCV
-
     if kernel != "auto" and bandwidth is not None and regularization is not None:
-        return KernelDiffusionMap(
+        return kdmaps.KernelDiffusionMap(
             n_modes, kernel=kernel, bandwidth=bandwidth, regularization=regularization, **settings
         )
     of_search: dict[str, Any] = {} if kernel == "auto" else {"families": (kernel,)}
     if regularization is not None:
         of_search["regularizations"] = (regularization,)
     if bandwidth is not None:
-        return KernelSearchCV(n_modes, bandwidths=[bandwidth], progress=True, **of_search, **settings)
-    own = AdaptiveDiffusionMap._get_param_names()
+        return kdmaps.KernelSearchCV(n_modes, bandwidths=[bandwidth], progress=True, **of_search, **settings)
+    own = kdmaps.AdaptiveDiffusionMap._get_param_names()
     of_search |= {name: settings.pop(name) for name in set(settings) - set(own)}
-    search = KernelSearchCV(**of_search) if of_search else None
-    return AdaptiveDiffusionMap(n_modes, progress=True, search=search, **settings)
+    search = kdmaps.KernelSearchCV(**of_search) if of_search else None
+    return kdmaps.AdaptiveDiffusionMap(n_modes, progress=True, search=search, **settings)
 
 
 class _Findings(NamedTuple):
@@ -332,13 +349,6 @@ class _Findings(NamedTuple):
 def _find(estimator: Any, samples: Samples, resamples: int, seed: int, independent: bool) -> _Findings:
     """Fit the estimator and resample for error bars; findings of the data check are printed before the fit."""
     import numpy as np
-
-    from kdmaps.diagnostics.independence import independent_modes
-    from kdmaps.dynamics import koopman, validate
-    from kdmaps.exceptions import DataWarning
-    from kdmaps.uncertainty import bootstrap
-    from kdmaps.utils.progress import reporting, stage
-    from kdmaps.utils.warn import without_link
 
     uncertainty, tests, spectrum, source = None, None, None, samples.source
     raised: dict[str, type[Warning]] = {}
@@ -359,53 +369,46 @@ def _find(estimator: Any, samples: Samples, resamples: int, seed: int, independe
         if resamples:
             bars: dict[str, Any] = {"n_resamples": resamples, "random_state": seed, **given}
             if estimator.right_modes_ is None:
-                uncertainty = bootstrap(estimator, source, progress=True, **bars)
+                uncertainty = kdmaps.uncertainty.bootstrap(estimator, source, progress=True, **bars)
             else:
                 with stage("error bars", True):
-                    spectrum = koopman(estimator, source, **bars)
+                    spectrum = kdmaps.dynamics.koopman(estimator, source, **bars)
         modes = np.asarray(estimator.transform(source))
         if spectrum is None:  # else its eigenvalues are tested after several lags; singular functions need not be slow
             with suppress(ValueError), stage("tests of the lag", estimator.lag_ is not None):  # no lag, or few frames
-                tests = validate(estimator, source, **given)
+                tests = kdmaps.dynamics.validate(estimator, source, **given)
     choice = estimator.lag_choice_
     if choice is not None and tests is not None:  # the tests of the fitted model replace the scan
         raised.pop(str(choice.why_not_flat), None)
     data = [text for text, category in raised.items() if issubclass(category, DataWarning)]
-    new = independent_modes(modes, sample_weight=samples.weight, random_state=seed) if independent else None
+    new = kdmaps.independent_modes(modes, sample_weight=samples.weight, random_state=seed) if independent else None
     return _Findings(modes, uncertainty, tests, spectrum, new, data, [text for text in raised if text not in data])
 
 
 def _show(estimator: Any, samples: Samples, findings: _Findings, unit: str | None, details: bool) -> None:
     """Print the verdict, the time scales and a few lines; with details, how lag and kernel were chosen."""
-    from kdmaps.report.text import (
-        STATE_SAMPLES,
-        count_states,
-        find_states,
-        implied_sentence,
-        implied_table,
-        lag_sentences,
-    )
+    from kdmaps.report import text
     from kdmaps.summary import describe_independence, list_relevant, summarise
 
     summary = summarise(estimator, unit=unit, uncertainty=findings.uncertainty, tests=findings.tests)
-    some = slice(None, None, -(-len(findings.modes) // STATE_SAMPLES))
+    some = slice(None, None, -(-len(findings.modes) // text.STATE_SAMPLES))
     weight = None if samples.weight is None else samples.weight[some]
-    states = find_states(estimator, findings.modes[some], weight)
+    states = text.find_states(estimator, findings.modes[some], weight)
     warned = [*findings.of_data, *findings.of_modes]
     spectrum = findings.spectrum
     process = "" if spectrum is None else spectrum.slowest(unit)
-    say(summary.verdict(count_states(states), len(warned), process), "bold yellow" if warned else "bold green")
+    say(summary.verdict(text.count_states(states), len(warned), process), "bold yellow" if warned else "bold green")
     if spectrum is not None:
         print_table(*spectrum.cells())
         say("Eigenvalues of the Koopman operator, one line for each conjugate pair.")
     if spectrum is None or details:  # singular functions are the slow modes only of a reversible system
         print_table(summary.columns, summary.rows)
     say(in_options(summary.time_unit))
-    of_lag = [] if summary.lag is None or spectrum is not None else lag_sentences(summary, findings.tests)
+    of_lag = [] if summary.lag is None or spectrum is not None else text.lag_sentences(summary, findings.tests)
     if details:
         if findings.tests is not None:
-            print_table(*implied_table(findings.tests, unit))
-            say(f"  {implied_sentence(estimator)}")
+            print_table(*text.implied_table(findings.tests, unit))
+            say(f"  {text.implied_sentence(estimator)}")
         for sentence in (*of_lag, f"Chosen: {summary.chosen}", *summary.reasons):
             if sentence not in findings.of_modes:  # printed as a warning below
                 say(f"  {sentence}")
@@ -438,28 +441,3 @@ def _by_residue(drawn: dict[str, np.ndarray], modes: np.ndarray) -> dict[str, np
         return float(np.sum((modes[:, 0] - waves @ found) ** 2))
 
     return {name: drawn[name] for residue in sorted(residues, key=unexplained) for name in residues[residue]}
-
-
-def _page(estimator: Any, files: Files, samples: Samples, findings: _Findings, unit: str | None, notes: str) -> str:
-    """Return the content of report.html."""
-    from kdmaps.cli._reading import reading_program
-    from kdmaps.report import render_report
-
-    return render_report(
-        estimator,
-        samples.X,
-        sample_weight=samples.weight,
-        groups=samples.group,
-        uncertainty=findings.uncertainty,
-        unit=unit,
-        validation=findings.tests,
-        koopman=findings.spectrum,
-        independence=findings.independence,
-        warnings=[*findings.of_data, *findings.of_modes],
-        notes=notes,
-        title=files.name,
-        feature_names=samples.names,
-        command=shlex.join(["kdmaps", *sys.argv[1:]]),
-        reading=reading_program(files),
-        draw=_by_residue(samples.drawn, findings.modes) or None,
-    )

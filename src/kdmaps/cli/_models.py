@@ -1,4 +1,4 @@
-"""`kdmaps transform`, `kdmaps inspect`, `kdmaps compare` and `kdmaps states`: stored models."""
+"""`kdmaps transform`, `inspect`, `compare`, `states` and `forecast`: stored models."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import kdmaps
 from kdmaps.cli._app import app, print_table, print_warning, say
 from kdmaps.cli._options import (
     OUTPUT,
@@ -26,16 +27,21 @@ from kdmaps.cli._options import (
     split_names,
     with_files,
 )
+from kdmaps.utils.progress import reporting, stage
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from kdmaps.data import Source, Table
+    from kdmaps.data import ArraySource, Source, Table
     from kdmaps.dynamics import CoarseStates, Metastability, PassageTimes
     from kdmaps.estimators.transformer import ModeTransformer
 
 #: Rows differ from the samples of the fit if the mean of a mode exceeds this number of standard deviations.
 FAR = 0.25
+#: Lags that are forecast by default.
+LAGS = (1, 2, 5, 10, 20, 50)
+#: Formats whose columns have names.
+NAMED_FORMATS = ("csv", "parquet", "npz")
 
 
 @app.command()
@@ -57,18 +63,16 @@ def transform(
 ) -> None:
     """Evaluate the modes or the committor of a stored model at new samples."""
     if out is not None:
-        require_table(out)
+        _require_table(out, force)
     import numpy as np
 
     from kdmaps.cli._reading import open_files, places_of
-    from kdmaps.data import ArraySource, gather, make_writer
-    from kdmaps.estimators.kernel_map import load
 
-    fitted = load(model)
+    fitted = kdmaps.load(model)
     q = is_committor(fitted)
-    out = Path("committor.csv" if q else "modes.csv") if out is None else out
-    make_writer(out.suffix.lower())  # raises before the work if a package is missing
-    check_outputs(force, out)
+    if out is None:
+        out = Path("committor.csv" if q else "modes.csv")
+        _require_table(out, force)
     table = open_files(files, reference)
     if files.topology is not None and "atoms" in files.descriptor and reference is None:
         note = (
@@ -81,7 +85,7 @@ def transform(
     if out.suffix.lower() == ".npy" and not q:  # written in chunks, however large
         modes = fitted.transform(samples, out=out)
     else:
-        rows = ArraySource(gather(samples))  # rows far from the fit are found in arrays only
+        rows = kdmaps.data.ArraySource(kdmaps.data.gather(samples))  # rows far from the fit are found in arrays only
         modes = np.asarray(fitted.predict(rows))[:, None] if q else fitted.transform(rows)
         names = ["q"] if q else list(fitted.get_feature_names_out())
         write_table(out, modes, names, places_of(files, table, len(modes)))
@@ -91,10 +95,9 @@ def transform(
 @app.command()
 def inspect(model: ModelArgument) -> None:
     """Show time scales or rates, kernel, columns, checks and library versions of a stored model."""
-    from kdmaps.estimators.kernel_map import load
     from kdmaps.estimators.model_files import read_header
 
-    header, fitted = read_header(model), load(model)
+    header, fitted = read_header(model), kdmaps.load(model)
     shown = _inspect_committor if is_committor(fitted) else _inspect_modes
     chosen, checks, reasons = shown(fitted, header)
     names = header["feature_names_in"]
@@ -137,9 +140,7 @@ def is_committor(fitted: Any) -> bool:
 
 def load_modes(path: Path) -> Any:
     """Read a model with modes; a committor is an error."""
-    from kdmaps.estimators.kernel_map import load
-
-    fitted = load(path)
+    fitted = kdmaps.load(path)
     if is_committor(fitted):
         raise ValueError(f"{path} is a committor, but this command needs modes; make a model with kdmaps fit.")
     return fitted
@@ -159,17 +160,15 @@ def compare(
     """
     import numpy as np
 
-    from kdmaps.data import ArraySource
     from kdmaps.estimators.model_files import read_header
-    from kdmaps.metrics import correlation_table, principal_angles, subspace_r2
     from kdmaps.summary import summarise
 
     a, b = load_modes(first), load_modes(second)
     points = _common_points(first, a, second, b)
-    ours, theirs = (np.asarray(model.transform(ArraySource(points))) for model in (a, b))
+    ours, theirs = (np.asarray(model.transform(kdmaps.data.ArraySource(points))) for model in (a, b))
     r = min(ours.shape[1], theirs.shape[1])
-    correlations = np.abs(correlation_table(ours, theirs))
-    angles = np.degrees(principal_angles(ours[:, :r], theirs[:, :r]))
+    correlations = kdmaps.metrics.correlation_table(ours, theirs)
+    angles = np.degrees(kdmaps.metrics.principal_angles(ours[:, :r], theirs[:, :r]))
     for name, path, model in (("A", first, a), ("B", second, b)):
         summary = summarise(model, unit=read_header(path).get("unit"))
         say(f"{name}: {path}, {summary.chosen}")
@@ -184,7 +183,7 @@ def compare(
     print_table(
         ("mode", "time scale A", "time scale B", "B/A", "|correlation|", "nearest mode of B", "principal angle"), rows
     )
-    agreement = subspace_r2(ours[:, :r], theirs[:, :r])
+    agreement = kdmaps.metrics.subspace_r2(ours[:, :r], theirs[:, :r])
     say(
         f"Agreement of the spaces of the first {r} modes: SubR² = {agreement:.4f} (1 means identical), at "
         f"{len(points)} samples of both fits."
@@ -211,22 +210,21 @@ def _common_points(first: Path, a: Any, second: Path, b: Any) -> np.ndarray:
     return np.concatenate(kept)
 
 
-def require_table(path: Path, formats: tuple[str, ...] = TABLE_FORMATS) -> None:
-    """Raise an error unless a table can be written to a file of this name."""
-    endings = ", ".join(f".{name}" for name in formats)
-    require(
-        path.suffix.lower()[1:] in formats, "--out", f"{path}: unknown ending {path.suffix!r}; use one of {endings}."
-    )
+def _require_table(path: Path, force: bool, formats: tuple[str, ...] = TABLE_FORMATS) -> None:
+    """Raise an error, before the work, unless a table can be written to a file of this name."""
+    ending, endings = path.suffix.lower(), ", ".join(f".{name}" for name in formats)
+    require(ending[1:] in formats, "--out", f"{path}: unknown ending {path.suffix!r}; use one of {endings}.")
+    kdmaps.data.make_writer(ending)  # may need a package that is missing
+    check_outputs(force, path)
 
 
 def write_table(out: Path, values: np.ndarray, names: list[str], places: dict[str, Any]) -> None:
     """Write a table in the format of its ending, completely or not at all; `places` are its first columns."""
-    from kdmaps.data import make_writer
     from kdmaps.utils.files import replacing
 
     out.parent.mkdir(parents=True, exist_ok=True)
     with replacing(out) as (file,):
-        make_writer(out.suffix.lower())(file, values, names, places)
+        kdmaps.data.make_writer(out.suffix.lower())(file, values, names, places)
 
 
 def select_columns(fitted: Any, table: Table, files: Files) -> Source:
@@ -289,49 +287,42 @@ def states(
     help_all: HelpAllOption = False,
 ) -> None:
     """Assign samples to metastable states (clusters of the slow modes), or particles to coherent sets."""
-    require_table(out, ("csv", "parquet", "npz"))  # .npy files have no columns
+    _require_table(out, force, NAMED_FORMATS)
     require(files.groups is None or passage_times, "--groups", "trajectories matter to --passage-times only.")
-    require(
-        files.weights is None or not passage_times,
-        "--passage-times",
-        "pairs of biased frames show the biased dynamics.",
-    )
+    biased = passage_times and files.weights is not None
+    require(not biased, "--passage-times", "pairs of biased frames show the biased dynamics.")
     require(later is None or not passage_times, "--passage-times", "coherent sets (--later) have none.")
     import numpy as np
 
     from kdmaps.cli._reading import open_files, places_of, row_names, weights_of
-    from kdmaps.data import ArraySource, gather, make_writer
-    from kdmaps.dynamics import coarse_states, coherent_sets, suggest_states
     from kdmaps.estimators.model_files import read_header
     from kdmaps.report.text import state_sentences, state_table
 
-    make_writer(out.suffix.lower())  # raises before the work if a package is missing
-    check_outputs(force, out)
     fitted = load_modes(model)
     r = len(fitted.timescales_)
-    n_states = suggest_states(fitted) if number is None else number
+    n_states = kdmaps.dynamics.suggest_states(fitted) if number is None else number
     require(n_states <= 2**r, "--states", f"{r} mode(s) distinguish at most {2**r} states, not {n_states}.")
     timed = fitted.lag_ is not None or not passage_times
     require(timed, "--passage-times", "this model was fitted without --lag; fit one with --lag.")
     table = open_files(files)
-    X = gather(select_columns(fitted, table, files))
-    weight = weights_of(files, table, len(X))
-    places = places_of(files, table, len(X))
+    rows = _rows(fitted, table, files)
+    weight, places = weights_of(files, table, len(rows.array)), places_of(files, table, len(rows.array))
     if later is not None:
-        second = gather(select_columns(fitted, open_files(replace(files, data=[later])), files))
-        sets = coherent_sets(fitted, ArraySource(X), ArraySource(second), n_states, sample_weight=weight)
-        rows = [[f"{value:.4g}" for value in (row["set"], *list(row.values())[2:])] for row in sets.table()]
-        print_table(["set", "share at first", "share later", "share that stays"], rows)
-        _write_states(out, sets.states.memberships[: len(X)], places, sets.labels[:, 0], later=sets.labels[:, 1] + 1)
+        second = _rows(fitted, open_files(replace(files, data=[later])), files)
+        sets = kdmaps.dynamics.coherent_sets(fitted, rows, second, n_states, sample_weight=weight)
+        shown = [[f"{value:.4g}" for value in (row["set"], *list(row.values())[2:])] for row in sets.table()]
+        print_table(["set", "share at first", "share later", "share that stays"], shown)
+        first, last = sets.labels.T
+        _write_states(out, sets.states.memberships[: len(first)], places, first, later=last + 1)
         return
-    modes = np.asarray(fitted.transform(ArraySource(X)))
-    found = coarse_states(modes, n_states, sample_weight=weight)
-    passages = _passages(fitted, table, files, X, found) if passage_times else None
-    print_table(*state_table(found, found.representatives(X, 3), row_names(files, places)))
+    modes = np.asarray(fitted.transform(rows))
+    found = kdmaps.dynamics.coarse_states(modes, n_states, sample_weight=weight)
+    passages = _passages(fitted, table, files, rows, found) if passage_times else None
+    print_table(*state_table(found, found.representatives(rows.array, 3), row_names(files, places)))
     for sentence in (*_other_distribution(fitted, modes, weight), *state_sentences(found, fitted.rates_)):
         say(sentence)
     if passages is not None:
-        _show_passages(*passages, fitted, n_states, read_header(model).get("unit"))
+        _show_passages(*passages, fitted.modes_.clock.time_step, read_header(model).get("unit"))
     _write_states(out, found.memberships, places, found.labels)
 
 
@@ -342,33 +333,28 @@ def _write_states(out: Path, memberships: np.ndarray, places: dict[str, Any], la
     say(f"Written: {out}")
 
 
+def _rows(fitted: Any, table: Table, files: Files) -> ArraySource:
+    """Read the columns of the fit, without their names."""
+    return kdmaps.data.ArraySource(kdmaps.data.gather(select_columns(fitted, table, files)))
+
+
 def _passages(
-    fitted: ModeTransformer, table: Table, files: Files, X: np.ndarray, found: CoarseStates
+    fitted: ModeTransformer, table: Table, files: Files, rows: ArraySource, found: CoarseStates
 ) -> tuple[PassageTimes, Metastability, list[str]]:
     """Return passage times between states, their metastability, and warnings; raise unless rows are frames."""
     from kdmaps.cli._reading import groups_of, messages, time_step_of
-    from kdmaps.data import ArraySource
-    from kdmaps.dynamics import mean_first_passage_times, metastability
 
-    groups = groups_of(files, table, len(X))
+    groups = groups_of(files, table, len(rows.array))
     time_step_of(files, table, groups)
     with warnings.catch_warnings(record=True, action="always") as caught:
         given: dict[str, Any] = {"groups": groups, "random_state": 0}
-        times = mean_first_passage_times(fitted, ArraySource(X), found, **given)
-        shares = metastability(fitted, ArraySource(X), found, **given)
+        times = kdmaps.dynamics.mean_first_passage_times(fitted, rows, found, **given)
+        shares = kdmaps.dynamics.metastability(fitted, rows, found, **given)
     return times, shares, messages(caught)
 
 
-def _show_passages(
-    times: PassageTimes,
-    shares: Metastability,
-    notes: list[str],
-    fitted: ModeTransformer,
-    n_states: int,
-    unit: str | None,
-) -> None:
+def _show_passages(times: PassageTimes, shares: Metastability, notes: list[str], step: float, unit: str | None) -> None:
     """Print a table with one line for each initial state, a table of held-out shares, and the warnings."""
-    step = fitted.modes_.clock.time_step
     unit = unit or ("rows" if step == 1 else "the unit of the time step")
     say(f"States on held-out rows ({shares.confidence:.0%} intervals), and the share that stays for one lag:")
     print_table(*shares.cells())
@@ -379,7 +365,7 @@ def _show_passages(
         f"{step:g} apart as in the fit:"
     )
     print_table(*times.cells())
-    missing = [str(k + 1) for k in range(n_states) if k not in times.labels]
+    missing = [str(k + 1) for k in range(len(shares.populations)) if k not in times.labels]
     if missing:
         notes = [*notes, f"no row is in the core of state {', '.join(missing)}; use fewer --states."]
     for note in notes:
@@ -403,3 +389,75 @@ def _other_distribution(fitted: ModeTransformer, modes: np.ndarray, weight: np.n
         f"These rows are not distributed as the samples of the fit: the mean of mode {worst + 1} is {mean[worst]:.2f} "
         "instead of 0. Populations refer to these rows.",
     )
+
+
+@app.command()
+@with_files("diffusion", "draw", "weights")
+def forecast(
+    model: ModelArgument,
+    files: Files,
+    time: Annotated[
+        str | None,
+        option(
+            TRAJECTORY,
+            "Times to forecast, multiples of the lag, as in 0.5,1,2. (default: 1 to 50 lags)",
+            metavar="TIMES",
+        ),
+    ] = None,
+    values: Annotated[
+        str | None, option(OUTPUT, "Columns to forecast. (default: the columns of the fit)", metavar="NAMES")
+    ] = None,
+    out: Annotated[Path, option(OUTPUT, "Forecasts: .csv, .parquet or .npz.", metavar="FILE")] = Path("forecast.csv"),
+    force: ForceOption = False,
+    help_all: HelpAllOption = False,
+) -> None:
+    """Forecast columns from the last row of each trajectory, with error bars and the horizon."""
+    _require_table(out, force, NAMED_FORMATS)
+    import numpy as np
+
+    from kdmaps.cli._reading import groups_of, open_files, time_step_of
+    from kdmaps.data.correlation import trajectories_of
+    from kdmaps.estimators.model_files import read_header
+    from kdmaps.summary import with_unit
+
+    fitted = load_modes(model)
+    require(fitted.lag_ is not None, "MODEL", "this model was fitted without --lag; fit one with --lag.")
+    times = _times(time, fitted.modes_.clock.duration)
+    table = open_files(files)
+    samples = select_columns(fitted, table, files)
+    X, names = kdmaps.data.gather(samples), samples.feature_names or list(getattr(fitted, "feature_names_in_", []))
+    groups = groups_of(files, table, len(X))
+    time_step_of(files, table, groups)
+    observed, names = (X, names) if values is None else (kdmaps.data.gather(table.select(values)), split_names(values))
+    names = list(names) if len(names) == observed.shape[1] else [f"x{j + 1}" for j in range(observed.shape[1])]
+    last = np.array([rows[-1] for rows in trajectories_of(groups, len(X))])
+    with reporting(True), stage("forecasts of held-out blocks", True):
+        rows, at = kdmaps.data.ArraySource(X), kdmaps.data.ArraySource(X[last])
+        found = kdmaps.dynamics.forecast(fitted, rows, observed, times, at, groups=groups)
+    unit = read_header(model).get("unit") or ("rows" if fitted.modes_.clock.time_step == 1 else None)
+    titles, cells = found.cells()
+    one = len(last) == 1  # forecasts of several trajectories are in the file only
+    shown = [[row[0], *(_cells(found, i) if one else []), *row[1:]] for i, row in enumerate(cells)]
+    after = [title.replace("/", " / ") for title in titles[1:]]
+    print_table([with_unit("time", unit), *(names if one else []), *after], shown)
+    say(found.outcome)
+    columns = [name for each in names for name in (each, f"{each}_error")]
+    numbers = np.stack([found.values, found.errors], axis=-1).reshape(len(times) * len(last), -1)
+    places: dict[str, Any] = {"time": np.repeat(found.times, len(last)), "row": np.tile(last, len(times))}
+    write_table(out, numbers, columns, places)
+    say(f"Written: {out}")
+
+
+def _times(text: str | None, lag: float) -> list[float]:
+    """Return ascending times: as given, or multiples of the lag."""
+    if text is None:
+        return [k * lag for k in LAGS]
+    try:
+        return sorted({float(part) for part in text.split(",")})
+    except ValueError:
+        require(False, "--time", f"{text!r} is not a list of numbers such as 0.5,1,2.")
+        raise
+
+
+def _cells(found: Any, i: int) -> list[str]:
+    return [f"{value:.4g} ± {error:.2g}" for value, error in zip(found.values[i, 0], found.errors[i, 0], strict=True)]

@@ -118,15 +118,8 @@ def _inputs(table: Table, names: Sequence[str]) -> list[str] | None:
 
 def open_files(files: Files, reference: Path | None = None) -> Table:
     """Inspect the files; `reference` is the trajectory on whose first frame atoms are superposed."""
-    return open_tables(
-        files.data,
-        array=files.array,
-        header=files.header,
-        stride=files.stride,
-        topology=files.topology,
-        descriptor=files.descriptor,
-        reference=reference,
-    )
+    given = {name: getattr(files, name) for name in ("array", "header", "stride", "topology", "descriptor")}
+    return open_tables(files.data, reference=reference, **given)
 
 
 def with_angles(files: Files, samples: Source) -> Source:
