@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 import kdmaps
 from kdmaps.plotting import plot_landscape, plot_modes, plot_regularization_map, plot_timescales
-from kdmaps.plotting._common import plain_log_ticks
+from kdmaps.plotting.common import plain_log_ticks
 from shared import GRID, known_warning
 
 

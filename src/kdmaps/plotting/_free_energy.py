@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from scipy.ndimage import gaussian_filter
 from scipy.spatial import cKDTree
 
-from kdmaps.plotting._common import DIVERGING, EXACT, LEARNED, coordinates_of, mode_values, one_axes
+from kdmaps.plotting.common import DIVERGING, EXACT, LEARNED, coordinates_of, mode_values, one_axes
 from kdmaps.utils.frames import join_rows
 from kdmaps.utils.types import SamplesLike
 from kdmaps.utils.validation import checked_weight, unit_weight

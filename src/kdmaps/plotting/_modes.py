@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kdmaps.diagnostics.independence import IndependentModes, independent_modes
-from kdmaps.plotting._common import (
+from kdmaps.plotting.common import (
     DIVERGING,
     EXACT,
     LEARNED,
     coordinates_of,
+    draw_phase,
     integer_ticks,
     mode_axes,
     mode_series,
@@ -38,8 +39,6 @@ BETWEEN = 0.6
 LONGEST = 1e6
 #: Largest number of points in a series; longer ones are thinned.
 MOST_POINTS = 20_000
-#: Colours of phases, cyclic and uniform in lightness: no phase looks special. And their ticks.
-CYCLIC, PHASES = "twilight", {-np.pi: "-π", 0.0: "0", np.pi: "π"}
 
 
 def plot_modes(
@@ -392,17 +391,6 @@ def plot_phases(
         ax.set_title(f"phase {k + 1}, period {koopman.periods[k]:.3g}")
         draw_phase(ax, phase, [*X[:, shown].T], labels, point_size, bar=ax is axes[-1])
     return axes
-
-
-def draw_phase(
-    ax: Axes, phase: np.ndarray, columns: Sequence[np.ndarray], labels: Sequence[str], size: float, *, bar: bool = True
-) -> None:
-    """Draw phases over one or two columns."""
-    x, y = [*columns, phase][:2]
-    drawn = ax.scatter(x, y, c=phase, cmap=CYCLIC, vmin=-np.pi, vmax=np.pi, s=size, lw=0, rasterized=True)
-    ax.set(xlabel=labels[0], ylabel=[*labels, "phase"][1])
-    if bar:
-        ax.figure.colorbar(drawn, ax=ax, label="phase", ticks=[*PHASES], format=lambda value, _: PHASES.get(value, ""))
 
 
 def plot_coherent_sets(

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kdmaps.diagnostics.relevance import Relevance, relevance
-from kdmaps.plotting._common import (
+from kdmaps.plotting.common import (
     DIVERGING,
     EXACT,
     LEARNED,

@@ -12,7 +12,7 @@ import numpy as np
 from kdmaps import plotting
 from kdmaps.diagnostics.relevance import Relevance
 from kdmaps.dynamics import ChapmanKolmogorov, Validation
-from kdmaps.plotting._modes import draw_phase
+from kdmaps.plotting.common import draw_phase
 from kdmaps.report.sections import Figure
 from kdmaps.summary import FitSummary
 

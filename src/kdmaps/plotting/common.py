@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 #: Moreland's diverging map, uniform in lightness towards both ends: equal steps of a mode look equally large.
 DIVERGING = "coolwarm"
 LEARNED, EXACT = "tab:blue", "black"
+#: Colours of phases, cyclic and uniform in lightness: no phase looks special. And their ticks.
+CYCLIC, PHASES = "twilight", {-np.pi: "-π", 0.0: "0", np.pi: "π"}
 
 
 def new_axes(rows: int, columns: int, size: tuple[float, float] | None = None, **options: Any) -> np.ndarray:
@@ -38,6 +40,17 @@ def mode_axes(axes: Sequence[Axes] | np.ndarray | None, r: int) -> np.ndarray:
     if len(axes) != r:
         raise ValueError(f"axes has {len(axes)} Axes for {r} modes; pass one for each.")
     return axes
+
+
+def draw_phase(
+    ax: Axes, phase: np.ndarray, columns: Sequence[np.ndarray], labels: Sequence[str], size: float, *, bar: bool = True
+) -> None:
+    """Draw phases over one or two columns."""
+    x, y = [*columns, phase][:2]
+    drawn = ax.scatter(x, y, c=phase, cmap=CYCLIC, vmin=-np.pi, vmax=np.pi, s=size, lw=0, rasterized=True)
+    ax.set(xlabel=labels[0], ylabel=[*labels, "phase"][1])
+    if bar:
+        ax.figure.colorbar(drawn, ax=ax, label="phase", ticks=[*PHASES], format=lambda value, _: PHASES.get(value, ""))
 
 
 def integer_ticks(axis: Axis) -> None:
