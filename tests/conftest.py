@@ -24,7 +24,7 @@ hypothesis.settings.load_profile("unhurried")
 SLOW_EXAMPLES = {
     "kdmaps.dynamics._validation.chapman_kolmogorov",
     "kdmaps.dynamics._passage.committor",
-    "kdmaps.dynamics._rates.rate_matrix",
+    "kdmaps.dynamics._passage.rate_matrix",
     "kdmaps.dynamics._passage.mean_first_passage_times",
     "kdmaps.uncertainty.bootstrap",
     "kdmaps.estimators.adaptive.AdaptiveDiffusionMap",

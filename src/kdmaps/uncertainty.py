@@ -34,7 +34,7 @@ from kdmaps.forms.tangent import DiffusionLike, checked_tensor
 from kdmaps.spectrum.directed import doubled, doubled_ridge
 from kdmaps.spectrum.modes import Modes, or_fewer
 from kdmaps.spectrum.pencil import find_modes
-from kdmaps.utils.frames import aligned, records
+from kdmaps.utils.frames import aligned, records, with_ends
 from kdmaps.utils.notebook import TableCard
 from kdmaps.utils.progress import track
 from kdmaps.utils.types import RandomStateLike, SamplesLike
@@ -71,18 +71,10 @@ class Uncertainty(TableCard):
 
     def table(self) -> list[dict[str, Any]]:
         """Return one row of plain data per mode, for example for `pandas.DataFrame`."""
-        return records(
-            mode=np.arange(len(self.rates)) + 1,
-            timescale=self.timescales,
-            timescale_low=self.timescale_intervals[:, 0],
-            timescale_high=self.timescale_intervals[:, 1],
-            timescale_error=self.timescale_errors,
-            rate=self.rates,
-            rate_low=self.rate_intervals[:, 0],
-            rate_high=self.rate_intervals[:, 1],
-            rate_error=self.rate_errors,
-            angle_degrees=np.degrees(self.mode_angles),
-        )
+        columns = {"mode": np.arange(len(self.rates)) + 1}
+        columns |= with_ends("timescale", self.timescales, self.timescale_intervals)
+        columns |= {"timescale_error": self.timescale_errors, **with_ends("rate", self.rates, self.rate_intervals)}
+        return records(**columns, rate_error=self.rate_errors, angle_degrees=np.degrees(self.mode_angles))
 
     def __repr__(self) -> str:
         percent = f"{100 * self.confidence:g} %"

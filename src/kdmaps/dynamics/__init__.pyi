@@ -1,29 +1,29 @@
 """Public names of kdmaps.dynamics, imported when they are first used."""
 
-from ._coherent import CoherentSets as CoherentSets
-from ._coherent import coherent_sets as coherent_sets
 from ._diffusion import LagComparison as LagComparison
 from ._diffusion import compare_with_trajectory as compare_with_trajectory
-from ._equilibrium import equilibrium_weights as equilibrium_weights
-from ._forecast import Forecast as Forecast
-from ._forecast import forecast as forecast
 from ._koopman import Koopman as Koopman
 from ._koopman import koopman as koopman
 from ._koopman_trust import KoopmanTrust as KoopmanTrust
+from ._metastability import CoherentSets as CoherentSets
 from ._metastability import Metastability as Metastability
+from ._metastability import coherent_sets as coherent_sets
 from ._metastability import metastability as metastability
 from ._passage import Committor as Committor
 from ._passage import PassageTimes as PassageTimes
+from ._passage import RateMatrix as RateMatrix
 from ._passage import committor as committor
 from ._passage import mean_first_passage_times as mean_first_passage_times
-from ._rates import RateMatrix as RateMatrix
-from ._rates import rate_matrix as rate_matrix
+from ._passage import rate_matrix as rate_matrix
 from ._states import CoarseStates as CoarseStates
 from ._states import coarse_states as coarse_states
 from ._states import suggest_states as suggest_states
+from ._timescales import Forecast as Forecast
 from ._timescales import ImpliedTimescales as ImpliedTimescales
 from ._timescales import LagChoice as LagChoice
 from ._timescales import choose_lag as choose_lag
+from ._timescales import equilibrium_weights as equilibrium_weights
+from ._timescales import forecast as forecast
 from ._timescales import implied_timescales as implied_timescales
 from ._validation import ChapmanKolmogorov as ChapmanKolmogorov
 from ._validation import Validation as Validation

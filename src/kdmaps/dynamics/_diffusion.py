@@ -128,7 +128,14 @@ def compare_with_trajectory(
     X, groups, _ = join_trajectories(X, groups)
     modes = np.asarray(model.transform(X), dtype=np.float64)
     trajectories = trajectories_of(groups, len(modes))
-    lags = _lags(lags, modes, trajectories)
+    longest = max(map(len, trajectories))
+    if lags is None:
+        slowest = max(integrated_correlation_time(series, trajectories) for series in modes.T)
+        most = max(2, min(len(modes) // (2 * JACKKNIFE_PARTS), longest - 1))
+        lags = np.unique(np.geomspace(1, min(ceil(slowest), most), 20).round().astype(int))
+    elif np.size(lags) < 2:
+        raise ValueError(f"lags must contain at least two lags, got {lags!r}.")
+    lags = checked_lags(lags, longest)
     times, rates = lags * time_step, np.asarray(model.rates_)
     sums = _sums_of_parts(modes, trajectories, lags)
     whole = sums.sum(axis=0)
@@ -165,19 +172,8 @@ def compare_with_trajectory(
     )
 
 
-def _lags(lags: ArrayLike | None, modes: np.ndarray, trajectories: Sequence[np.ndarray]) -> np.ndarray:
-    longest = max(map(len, trajectories))
-    if lags is None:
-        slowest = max(integrated_correlation_time(series, trajectories) for series in modes.T)
-        most = max(2, min(len(modes) // (2 * JACKKNIFE_PARTS), longest - 1))
-        lags = np.unique(np.geomspace(1, min(ceil(slowest), most), 20).round().astype(int))
-    elif np.size(lags) < 2:
-        raise ValueError(f"lags must contain at least two lags, got {lags!r}.")
-    return checked_lags(lags, longest)
-
-
 def _sums_of_parts(modes: np.ndarray, trajectories: Sequence[np.ndarray], lags: np.ndarray) -> np.ndarray:
-    """Return the lagged sums of each jackknife part, shape (n_parts, 1 + n_lags, r, 2)."""
+    """Return Σ φ_t φ_{t+lag} and numbers of pairs of each part, lag 0 first, (n_parts, 1 + n_lags, r, 2)."""
     parts = cut_blocks(trajectories, ceil(len(modes) / JACKKNIFE_PARTS))
     if len(parts) < 2 or lags[-1] >= min(map(len, parts)):
         raise ValueError(
@@ -188,7 +184,14 @@ def _sums_of_parts(modes: np.ndarray, trajectories: Sequence[np.ndarray], lags: 
     owner = np.empty(len(modes), dtype=int)
     for number, rows in enumerate(trajectories):
         owner[rows] = number
-    return np.array([_lagged_sums(modes[rows], owner[rows], lags) for rows in parts])
+    sums = np.empty((len(parts), 1 + len(lags), modes.shape[1], 2))
+    for p, rows in enumerate(parts):
+        for i, lag in enumerate((0, *lags)):
+            first, second = rows[: len(rows) - lag], rows[lag:]
+            same = owner[first] == owner[second]
+            sums[p, i, :, 0] = (modes[second] * modes[first])[same].sum(axis=0)
+            sums[p, i, :, 1] = np.count_nonzero(same)
+    return sums
 
 
 def _jackknife_error(left_out: np.ndarray) -> np.ndarray:
@@ -209,16 +212,6 @@ def _decaying_modes(decay: np.ndarray, error: np.ndarray, times: np.ndarray, lag
             "longer lags, or trajectories that are long enough to relax."
         )
     return decaying
-
-
-def _lagged_sums(modes: np.ndarray, owner: np.ndarray, lags: np.ndarray) -> np.ndarray:
-    """Return Σ φ_t φ_{t+lag} and the number of pairs, lag 0 first, shape (1 + n_lags, r, 2); modes have mean 0."""
-    sums = np.empty((1 + len(lags), modes.shape[1], 2))
-    for i, lag in enumerate((0, *lags)):
-        same = owner[lag:] == owner[: len(owner) - lag]
-        products = modes[lag:] * modes[: len(modes) - lag]
-        sums[i, :, 0], sums[i, :, 1] = products[same].sum(axis=0), np.count_nonzero(same)
-    return sums
 
 
 def _analyse(sums: np.ndarray, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -19,7 +19,7 @@ from kdmaps.estimators.transformer import ModeTransformer, checked_source
 from kdmaps.forms.chunks import chunk_rows
 from kdmaps.spectrum.directed import Eigenfunctions, eigenfunctions, invariant_functions, smallest_residuals, two_sided
 from kdmaps.summary import show_interval
-from kdmaps.utils.frames import aligned, split_rows
+from kdmaps.utils.frames import aligned, records, split_rows
 from kdmaps.utils.notebook import TableCard
 from kdmaps.utils.types import RandomStateLike, SamplesLike
 from kdmaps.utils.validation import checked_values, checked_weight, unit_weight
@@ -195,22 +195,20 @@ class Koopman(TableCard):
 
     def table(self) -> list[dict[str, Any]]:
         """Return one row of plain data per eigenvalue, for example for `pandas.DataFrame`."""
-        rows = []
-        for k, (value, rate) in enumerate(zip(self.eigenvalues, self.rates, strict=True)):
-            row = {"eigenvalue": k + 1, "real": float(value.real), "imaginary": float(value.imag)}
-            row |= {"decay": -float(rate.real), "frequency": float(rate.imag), "period": float(self.periods[k])}
-            if self.intervals is not None:
-                low, high = self.intervals[k]
-                row |= {"decay_low": -float(high.real), "decay_high": -float(low.real)}
-                row |= {"frequency_low": float(low.imag), "frequency_high": float(high.imag)}
-                slow, fast = np.sort(np.abs([low.imag, high.imag])) * [low.imag * high.imag > 0, 1]
-                with np.errstate(divide="ignore"):
-                    row |= {"period_low": float(2 * np.pi / fast), "period_high": float(2 * np.pi / slow)}
-            if self.trust is not None:
-                names = ("agreement", "overfit", "residuals")
-                row |= {name: float(getattr(self.trust, name)[k]) for name in names} | {"ok": bool(self.trust.ok[k])}
-            rows.append(row)
-        return rows
+        columns = {"eigenvalue": np.arange(len(self.rates)) + 1, "real": self.eigenvalues.real}
+        columns |= {"imaginary": self.eigenvalues.imag, "decay": -self.rates.real, "frequency": self.rates.imag}
+        columns["period"] = self.periods
+        if self.intervals is not None:
+            low, high = self.intervals.T
+            columns |= {"decay_low": -high.real, "decay_high": -low.real}
+            columns |= {"frequency_low": low.imag, "frequency_high": high.imag}
+            slow, fast = np.sort(np.abs([low.imag, high.imag]), axis=0)
+            slow = np.where(low.imag * high.imag > 0, slow, 0)
+            with np.errstate(divide="ignore"):
+                columns |= {"period_low": 2 * np.pi / fast, "period_high": 2 * np.pi / slow}
+        if self.trust is not None:
+            columns |= {name: getattr(self.trust, name) for name in ("agreement", "overfit", "residuals", "ok")}
+        return records(**columns)
 
     def __repr__(self) -> str:
         titles, rows = self.cells()
@@ -242,12 +240,12 @@ class Koopman(TableCard):
         """Return the oscillation that lasts longest in words; without one, the slowest decay."""
         rows = self.table()
         turning = [row for row in rows if row["frequency"] > 0]
-        found = (self._shown((turning or rows)[0], name) for name in ("period", "decay"))
-        units = ("", "") if unit is None else (f" {unit}", f"/{unit}")
-        period, decay = (
-            f"{value}{of}{f' ({interval})' if interval else ''}"
-            for (value, interval), of in zip(found, units, strict=True)
-        )
+
+        def words(name: str, of: str) -> str:
+            value, interval = self._shown((turning or rows)[0], name)
+            return f"{value}{'' if unit is None else of + unit}{f' ({interval})' if interval else ''}"
+
+        period, decay = words("period", " "), words("decay", "/")
         return f"Oscillation with period {period}, decay rate {decay}" if turning else f"Slowest decay rate {decay}"
 
 

@@ -1,4 +1,4 @@
-"""How metastable coarse states are: populations, shares that stay, and time scales of the coarse model."""
+"""States in time: how metastable coarse states are, and coherent sets, which a flow keeps together."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -11,12 +11,13 @@ from scipy.optimize import linear_sum_assignment
 from kdmaps.diagnostics.projection import Projection
 from kdmaps.diagnostics.resampling import Resampling, basic_intervals
 from kdmaps.dynamics._states import CoarseStates, coarse_states
-from kdmaps.dynamics._timescales import check_reversible, project_model
+from kdmaps.dynamics._timescales import check_lag, check_reversible, is_directed, project_model
 from kdmaps.estimators.transformer import ModeTransformer
 from kdmaps.spectrum.modes import Clock
-from kdmaps.utils.frames import aligned
+from kdmaps.utils.frames import aligned, records, with_ends
 from kdmaps.utils.notebook import TableCard
 from kdmaps.utils.types import RandomStateLike, SamplesLike
+from kdmaps.utils.validation import checked_weight, unit_weight
 
 
 @dataclass(frozen=True)
@@ -37,19 +38,17 @@ class Metastability(TableCard):
 
     def table(self) -> list[dict[str, Any]]:
         """Return one row of plain data per state, for example for `pandas.DataFrame`."""
-        columns = (self.populations, *self.population_intervals.T, self.stays, *self.stay_intervals.T)
-        names = ("population", "population_low", "population_high", "stays", "stays_low", "stays_high")
-        rows = zip(*columns, strict=True)
-        return [{"state": k, **dict(zip(names, map(float, row), strict=True))} for k, row in enumerate(rows)]
+        populations = with_ends("population", self.populations, self.population_intervals)
+        stays = with_ends("stays", self.stays, self.stay_intervals)
+        return records(state=np.arange(len(self.stays)), **populations, **stays)
 
     def cells(self) -> tuple[list[str], list[list[str]]]:
         """Return titles and rows of a table of states."""
         titles, rows = ["state", "population", "stays"], []
         for row in self.table():
             shares = ((row[name], row[f"{name}_low"], row[f"{name}_high"]) for name in titles[1:])
-            rows.append(
-                [str(row["state"] + 1), *(f"{share:.1%} ({low:.1%}…{high:.1%})" for share, low, high in shares)]
-            )
+            shown = [f"{share:.1%} ({low:.1%}…{high:.1%})" for share, low, high in shares]
+            rows.append([str(row["state"] + 1), *shown])
         return titles, rows
 
     def __repr__(self) -> str:
@@ -115,7 +114,8 @@ def metastability(
         raise ValueError(f"states has {len(states.labels)} frames, but X has {len(projection.rows)}.")
     found = _held_out(projection, states)
     path, m, blocks = found.milestones(projection.owner), len(states.populations), projection.blocks
-    counts = np.array([_counts(path, *projection.pairs(projection.lag, block), m) for block in blocks])
+    pairs = [projection.pairs(projection.lag, block) for block in blocks]
+    counts = np.array([_counts(path[first], path[second], m) for first, second in pairs])
     labels = np.array([np.bincount(found.labels[block], minlength=m) for block in blocks])
     draws = resampling.all_and_counts(len(blocks))
     clock = Clock(projection.lag, projection.time_step)
@@ -147,19 +147,15 @@ def _held_out(projection: Projection, states: CoarseStates) -> CoarseStates:
     for own in (owner, ~owner):
         other = coarse_states(projection.values[~own], m, method=method)
         found = other.memberships_at(projection.values[own])
-        overlap = np.zeros((m, m))
-        np.add.at(overlap, (given[own], found.argmax(axis=1)), 1)
+        overlap = _counts(given[own], found.argmax(axis=1), m)
         memberships[own] = found[:, linear_sum_assignment(-overlap)[1]]
     return CoarseStates(memberships.argmax(axis=1), memberships, states.populations, None)
 
 
-def _counts(path: np.ndarray, first: Any, second: Any, n_states: int) -> np.ndarray:
-    """Count transitions between states."""
-    here, there = path[first], path[second]
+def _counts(here: np.ndarray, there: np.ndarray, n_states: int) -> np.ndarray:
+    """Count pairs of states, without those of which one is unknown."""
     known = (here >= 0) & (there >= 0)
-    found = np.zeros((n_states, n_states))
-    np.add.at(found, (here[known], there[known]), 1)
-    return found
+    return np.bincount(n_states * here[known] + there[known], minlength=n_states**2).reshape(n_states, n_states)
 
 
 def _rates(symmetric: np.ndarray, clock: Clock) -> np.ndarray:
@@ -176,3 +172,90 @@ def _share_intervals(shares: np.ndarray, confidence: float, n_blocks: int) -> np
     arcs = np.arcsin(np.sqrt(np.clip(shares, 0, 1)))
     ends = basic_intervals(arcs[0], arcs[1:], confidence, n_blocks)
     return np.sin(np.clip(ends, 0, np.pi / 2)) ** 2
+
+
+@dataclass(frozen=True, eq=False)
+class CoherentSets(TableCard):
+    """Sets of particles at two times, the result of `coherent_sets`."""
+
+    labels: np.ndarray  #: (n, 2): set of each particle at the first and at the second time.
+    #: (n_sets,): weighted share of the particles of each set at the first time that are in it at the second time.
+    coherence: np.ndarray
+    states: CoarseStates  #: Clusters of the modes at both times, the rows of the first time before the second.
+
+    def table(self) -> list[dict[str, Any]]:
+        """Return one row of plain data per set: its share of the particles at both times, and its coherence."""
+        numbers = np.arange(len(self.coherence))
+        first, second = (self.labels[:, :, None] == numbers).mean(axis=0)
+        return records(set=numbers + 1, label=numbers, first=first, second=second, coherence=self.coherence)
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{row['set']}: {row['first']:.1%} ({row['coherence']:.1%} stay)" for row in self.table())
+        return f"{len(self.coherence)} coherent sets of {len(self.labels)} particles: {shown}"
+
+
+def coherent_sets(
+    model: ModeTransformer,
+    first: SamplesLike,
+    second: SamplesLike,
+    n_sets: int | None = None,
+    *,
+    sample_weight: ArrayLike | None = None,
+) -> CoherentSets:
+    """Find sets of particles that stay together in a flow, from their positions at two times.
+
+    Parameters
+    ----------
+    model : fitted estimator, with a lag and reversible=False
+        Fitted to the pairs, for example by `fit(np.vstack([first, second]), groups=np.tile(np.arange(n), 2))` with
+        lag=1: every particle is a trajectory of two frames.
+    first, second : array-like of shape (n, d)
+        Positions of the same particles, in the same order, at the first and at the second time; not necessarily the
+        particles of the fit.
+    n_sets : int or None, default=None
+        Number of sets, from 2 to 2^r for r modes; None as in `coarse_states`.
+    sample_weight : array-like of shape (n,), optional
+        Weights of the particles.
+
+    Returns
+    -------
+    CoherentSets
+
+    Notes
+    -----
+    The modes f of the first and g of the second positions are the most correlated functions: f(x) ≈ g(y) for a particle
+    that moves from x to y. On a coherent set both are nearly constant, with the same value, so that joint clusters of
+    f(x) and g(y) are the same sets at both times. The positions need not have the same law at both times.
+
+    References
+    ----------
+    Banisch, R. and Koltai, P. (2017). Understanding the geometry of transport: diffusion maps for Lagrangian trajectory
+    data unravel coherent sets. Chaos 27. Klus, S. et al. (2019). Kernel methods for detecting coherent structures in
+    dynamical data. Chaos 29.
+
+    Examples
+    --------
+    >>> import numpy as np, kdmaps
+    >>> x = np.random.default_rng(0).uniform(-1, 1, size=(400, 1))  # mixing in each half, nothing crosses 0
+    >>> y = np.sign(x) * (17 * np.abs(x) % 1)
+    >>> settings = {"bandwidth": 0.3, "n_features": 40, "regularization": 1e-2, "random_state": 0}
+    >>> m = kdmaps.KernelDiffusionMap(1, lag=1, reversible=False, **settings)
+    >>> m = m.fit(np.vstack([x, y]), groups=np.tile(np.arange(400), 2))
+    >>> sets = kdmaps.dynamics.coherent_sets(m, x, y, 2)
+    >>> bool(np.mean((sets.labels[:, 0] == sets.labels[0, 0]) == (x[:, 0] * x[0, 0] > 0)) > 0.95)
+    True
+    """
+    check_lag(model)
+    if not is_directed(model):
+        raise ValueError("model was fitted with reversible=True, which mixes both times. Fit it with reversible=False.")
+    ends = [np.asarray(model.transform(X, end=end)) for X, end in ((first, "first"), (second, "second"))]
+    n = len(ends[0])
+    if len(ends[1]) != n:
+        raise ValueError(f"second must contain the {n} particles of first, got {len(ends[1])} rows.")
+    weight = unit_weight(checked_weight(sample_weight, ends[0]), n)
+    states = coarse_states(np.vstack(ends), n_sets, sample_weight=np.tile(weight, 2))
+    labels = states.labels.reshape(2, n).T
+    kept = np.bincount(labels[:, 0], weight * (labels[:, 0] == labels[:, 1]), len(states.populations))
+    with np.errstate(invalid="ignore"):
+        coherence = kept / np.bincount(labels[:, 0], weight, len(states.populations))
+    return CoherentSets(labels, coherence, states)

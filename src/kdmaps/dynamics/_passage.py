@@ -1,8 +1,8 @@
-"""Committors and mean first passage times by the dynamical Galerkin approximation.
+"""Committors and mean first passage times by the dynamical Galerkin approximation, and rates between several states.
 
-Both solve E[u(x_σ) + h·σ | x] = u(x) outside of sets in which u is given, for stopped pairs of frames: σ is the lag, or
-the first time at which the path is in one of the sets, if that is earlier. Hence u = Σ_i c_i φ_i outside of the sets
-satisfies
+The first two solve E[u(x_σ) + h·σ | x] = u(x) outside of sets in which u is given, for stopped pairs of frames: σ is
+the lag, or the first time at which the path is in one of the sets, if that is earlier. Hence u = Σ_i c_i φ_i outside of
+the sets satisfies
     Σ_i ⟨φ_j(x), φ_i(x) - φ_i(x_σ)⟩ c_i = ⟨φ_j(x), u(x_σ) + h·σ⟩,
 where φ_i = 0 in the sets, and u(x_σ) on the right counts only if the path has ended in one. Only the paths after x
 matter, so the frames need not be in equilibrium. Thiede, Giannakis, Dinner and Weare, J. Chem. Phys. 150, 244111
@@ -12,6 +12,7 @@ matter, so the frames need not be in equilibrium. Thiede, Giannakis, Dinner and 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -23,10 +24,11 @@ from kdmaps.diagnostics.projection import Projection
 from kdmaps.diagnostics.resampling import Resampling, basic_intervals
 from kdmaps.dynamics._states import CoarseStates
 from kdmaps.dynamics._timescales import project_model
+from kdmaps.estimators.committor import AdaptiveCommittor
 from kdmaps.estimators.transformer import ModeTransformer
 from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.summary import show_interval
-from kdmaps.utils.frames import check_rows, join_rows, records
+from kdmaps.utils.frames import aligned, check_rows, join_rows, records, with_ends
 from kdmaps.utils.notebook import TableCard
 from kdmaps.utils.threads import slices
 from kdmaps.utils.types import RandomStateLike, SamplesLike
@@ -73,9 +75,8 @@ class PassageTimes(TableCard):
     def table(self) -> list[dict[str, Any]]:
         """Return one row of plain data for each pair of states, for example for `pandas.DataFrame`."""
         i, j = np.nonzero(~np.eye(len(self.labels), dtype=bool))
-        low, high = self.intervals[i, j].T
         named = {"from": self.labels[i], "to": self.labels[j]}
-        return records(**named, time=self.times[i, j], time_low=low, time_high=high)
+        return records(**named, **with_ends("time", self.times[i, j], self.intervals[i, j]))
 
     def cells(self) -> tuple[list[str], list[list[str]]]:
         """Return titles and rows of a table with one row for each initial state."""
@@ -93,6 +94,25 @@ class PassageTimes(TableCard):
             for row in self.table()
         ]
         return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class RateMatrix:
+    """Rates between all pairs of states, the result of `rate_matrix`."""
+
+    labels: np.ndarray  #: (m,): the states.
+    rates: np.ndarray  #: (m, m): rate from state i to state j, by any route; 0 on the diagonal.
+    intervals: np.ndarray  #: (m, m, 2): 95 % intervals.
+    fluxes: np.ndarray  #: (m, m): reactive fluxes, symmetric.
+    #: Committors from the first to the second of two labels; from the second to the first it is 1 - q.
+    committors: dict[tuple[int, int], AdaptiveCommittor]
+
+    def __repr__(self) -> str:
+        head = ["from, to", *map(str, self.labels.tolist())]
+        rows = [
+            [str(name), *(f"{rate:.3g}" for rate in own)] for name, own in zip(self.labels, self.rates, strict=True)
+        ]
+        return "\n".join(aligned([head, *rows]))
 
 
 def committor(
@@ -149,7 +169,7 @@ def committor(
     check_rows(X, source=source, target=target, states=states)
     X, groups, lengths = join_trajectories(X, groups)
     projection = project_model(model, X, groups)
-    n, labels = len(projection.rows), None if states is None else _labels(states, len(projection.rows), lengths)
+    n, labels = len(projection.rows), None if states is None else _labels(states, lengths, len(projection.rows))
     if labels is None:
         source, target = join_rows("source", source, lengths), join_rows("target", target, lengths)
     sets = [_mask(name, given, n, labels) for name, given in (("source", source), ("target", target))]
@@ -240,10 +260,8 @@ def mean_first_passage_times(
     check_rows(X, states=states)
     X, groups, lengths = join_trajectories(X, groups)
     projection = project_model(model, X, groups)
-    labels = _labels(states, len(projection.rows), lengths)
-    names = np.unique(labels[labels >= 0])
-    if len(names) < 2:
-        raise ValueError(f"states must contain at least two states (labels 0, 1, …), got {len(names)}.")
+    labels = _labels(states, lengths, len(projection.rows))
+    names = _names(labels)
     if (labels >= 0).all():
         warn(
             "Every frame belongs to a state, so passage times are probably too short: paths cross the border between "
@@ -264,6 +282,56 @@ def mean_first_passage_times(
     intervals = np.exp(basic_intervals(logs[0], known, confidence, len(projection.blocks)))
     intervals[~between] = 0
     return PassageTimes(names, found[0], intervals, float(confidence))
+
+
+def rate_matrix(
+    X: SamplesLike,
+    states: ArrayLike | CoarseStates,
+    *,
+    sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    **settings: Any,
+) -> RateMatrix:
+    """Fit the committor of every pair of states, and return all rates.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, d), or list of such arrays
+    states : array-like of int of shape (n_samples,), or CoarseStates
+        State of each sample, -1 outside of all states; for `CoarseStates`, the cores are used.
+    sample_weight : array-like of shape (n_samples,), optional
+    groups : array-like of shape (n_samples,), optional
+    **settings
+        Parameters of `AdaptiveCommittor`, such as `diffusion` and `random_state`.
+
+    Returns
+    -------
+    RateMatrix
+        A rate counts transitions from i to j by any route, also through other states.
+
+    Examples
+    --------
+    >>> import kdmaps
+    >>> X = kdmaps.problems.load("triplewell1d").sample(1000, random_state=0)
+    >>> states = (abs(X[:, 0]) < 0.3) * 2 + (X[:, 0] < -1.3) + (X[:, 0] > 1.3) * 3 - 1
+    >>> found = kdmaps.dynamics.rate_matrix(X, states, n_features=50, random_state=0)
+    >>> found.rates.shape
+    (3, 3)
+    """
+    X, groups, lengths = join_trajectories(X, groups, sample_weight)
+    labels = _labels(states, lengths)
+    names = _names(labels)
+    m = len(names)
+    rates, fluxes, intervals = np.zeros((m, m)), np.zeros((m, m)), np.zeros((m, m, 2))
+    committors = {}
+    for i, j in combinations(range(m), 2):
+        y = np.where(labels == names[i], 0, np.where(labels == names[j], 1, -1))
+        model = AdaptiveCommittor(**settings).fit(X, y, sample_weight, groups)
+        committors[int(names[i]), int(names[j])] = model
+        rates[i, j], rates[j, i] = model.rate_, model.reverse_rate_
+        intervals[i, j], intervals[j, i] = model.rate_interval_, model.reverse_rate_interval_
+        fluxes[i, j] = fluxes[j, i] = model.flux_
+    return RateMatrix(names, rates, intervals, fluxes, committors)
 
 
 def _times_to(projection: Projection, member: np.ndarray, target: int, counts: np.ndarray) -> np.ndarray:
@@ -317,15 +385,24 @@ def _stopped_system(projection: Projection, boundary: np.ndarray, arrived: np.nd
     return _System(functions, gram, change, gain)
 
 
-def _labels(states: Any, n_frames: int, lengths: list[int] | None) -> np.ndarray:
+def _labels(states: Any, lengths: list[int] | None, n_frames: int | None = None) -> np.ndarray:
     """Return the state of each frame, -1 outside the cores of coarse states."""
     labels = states.cores if isinstance(states, CoarseStates) else np.asarray(join_rows("states", states, lengths))
-    if labels.shape != (n_frames,) or labels.dtype.kind not in "iu":
+    if labels.shape != (n_frames or labels.size,) or labels.dtype.kind not in "iu":
+        number = "" if n_frames is None else f"the {n_frames} "
         raise ValueError(
-            f"states must contain an integer label for each of the {n_frames} frames, got {labels.dtype} of shape "
+            f"states must contain an integer label for each of {number}frames, got {labels.dtype} of shape "
             f"{labels.shape}."
         )
     return labels
+
+
+def _names(labels: np.ndarray) -> np.ndarray:
+    """Return the labels of the states."""
+    names = np.unique(labels[labels >= 0])
+    if len(names) < 2:
+        raise ValueError(f"states must contain at least two states (labels 0, 1, …), got {len(names)}.")
+    return names
 
 
 def _mask(name: str, given: Any, n_frames: int, labels: np.ndarray | None) -> np.ndarray:

@@ -19,6 +19,7 @@ from kdmaps.selection.lag import STEEP, ImpliedTimescales, checked_lags, default
 from kdmaps.spectrum.directed import propagator
 from kdmaps.spectrum.modes import Check
 from kdmaps.summary import count_frames
+from kdmaps.utils.frames import records, with_ends
 from kdmaps.utils.notebook import TableCard, card, warning_lines
 from kdmaps.utils.types import RandomStateLike, SamplesLike
 from kdmaps.utils.validation import check_positive_integer, checked_weight
@@ -94,16 +95,11 @@ class ChapmanKolmogorov(TableCard):
 
     def table(self) -> list[dict[str, Any]]:
         """Return one row of plain data per mode (or pair of states) and step, for example for `pandas.DataFrame`."""
-        rows = []
-        for place in np.ndindex(self.predicted.shape[1:]):
-            names = {"mode": place[0] + 1} if self.states is None else {"from": place[0], "to": place[1]}
-            for i, (step, time) in enumerate(zip(self.steps.tolist(), self.times.tolist(), strict=True)):
-                at = (i, *place)
-                numbers = (self.predicted[at], self.estimated[at], *self.estimated_intervals[at])
-                columns = ("predicted", "estimated", "estimated_low", "estimated_high")
-                values = dict(zip(columns, map(float, numbers), strict=True))
-                rows.append({**names, "step": step, "time": time, **values})
-        return rows
+        places = np.indices(self.predicted.shape[1:])[..., None]
+        columns = {"mode": places[0] + 1} if self.states is None else {"from": places[0], "to": places[1]}
+        numbers = {"predicted": self.predicted, **with_ends("estimated", self.estimated, self.estimated_intervals)}
+        of_steps = {name: np.moveaxis(values, 0, -1) for name, values in numbers.items()}
+        return records(**columns, step=self.steps, time=self.times, **of_steps)
 
     def __repr__(self) -> str:
         what = "modes" if self.states is None else "states"

@@ -137,6 +137,11 @@ def records(**columns: Any) -> list[dict[str, Any]]:
     return [dict(zip(columns, entry, strict=True)) for entry in entries]
 
 
+def with_ends(name: str, values: np.ndarray, intervals: np.ndarray) -> dict[str, np.ndarray]:
+    """Return columns of values and of the lower and upper ends of their intervals."""
+    return {name: values, f"{name}_low": intervals[..., 0], f"{name}_high": intervals[..., 1]}
+
+
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     """Return rows of cells as lines of text with columns aligned to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
