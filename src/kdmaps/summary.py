@@ -121,10 +121,8 @@ class FitSummary:
     directed: bool  # reversible=False
     n_samples: int
     effective_samples: float | None  # None without weights
-    kernel: str
+    chosen: str  # kernel, regularization and basis in one line
     in_metric: bool
-    regularization: float
-    n_features: int  # of the basis
     checks: tuple[Check, ...]  # passed or not
     search: SearchSummary | None
     refinement: Refinement | None
@@ -163,12 +161,10 @@ class FitSummary:
     @property
     def slowest(self) -> str:
         """The longest time scale with its interval and unit."""
-        unit = "" if self.unit is None else f" {self.unit}"
         if not self.timescales[0] > 0:
             return f"shorter than the lag of {self.lag_time}"
-        interval = ""
-        if self.uncertainty is not None:
-            interval = f" ({show_interval(self.uncertainty.timescale_intervals[0])})"
+        known, unit = self.uncertainty, "" if self.unit is None else f" {self.unit}"
+        interval = "" if known is None else f" ({show_interval(known.timescale_intervals[0])})"
         return f"{self.timescales[0]:.4g}{unit}{interval}"
 
     def verdict(self, states: str = "", n_warnings: int = 0, process: str = "") -> str:
@@ -201,18 +197,12 @@ class FitSummary:
         return "Time scales are in the time unit of the given diffusion tensor."
 
     @property
-    def chosen(self) -> str:
-        """Kernel, regularization and basis in one line."""
-        return f"{self.kernel}, regularization {self.regularization:.3g}, {self.n_features} features"
-
-    @property
     def short_reason(self) -> str:
         """The kernel and the origin of the choice in one line."""
-        search = self.search
         how = "given" if self.history is None else "learned"
-        if search is not None:
-            agreement = f"agreement of the folds {search.fold_agreement:.2f}"
-            how = f"chosen from {len(search.result.candidates)} candidates ({agreement})"
+        if self.search is not None:
+            agreement = f"agreement of the folds {self.search.fold_agreement:.2f}"
+            how = f"chosen from {len(self.search.result.candidates)} candidates ({agreement})"
         return f"Kernel: {self.chosen}, {how}."
 
     @property
@@ -267,12 +257,9 @@ def summarise(model: FittedModel, *, unit: str | None = None, uncertainty: Any =
         checks, doubtful = [*checks, *tests.checks()], doubtful | tests.doubtful
     refinement = model.refinement_ if isinstance(model, SearchedModel) else None
     history, objective = refinement.history if refinement is not None and refinement.preferred else None, ""
+    used = (model.best_params_ if isinstance(model, SearchedModel) else parameters).get("regularization")
     if isinstance(model, LearnedModel):
-        regularization, history, objective = model.regularization_, model.history_, repr(model.objective)
-    elif isinstance(model, SearchedModel):
-        regularization = model.best_params_["regularization"]
-    else:
-        regularization = parameters["regularization"]
+        used, history, objective = model.regularization_, model.history_, repr(model.objective)
     return FitSummary(
         timescales=model.timescales_,
         rates=model.rates_,
@@ -287,10 +274,8 @@ def summarise(model: FittedModel, *, unit: str | None = None, uncertainty: Any =
         directed=model.right_modes_ is not None,
         n_samples=model.moments_.count,
         effective_samples=float(model.moments_.effective_count) if model.moments_.weighted else None,
-        kernel=describe_kernel(model.kernel_),
+        chosen=f"{describe_kernel(model.kernel_)}, regularization {used:.3g}, {model.basis_.n_features} features",
         in_metric=isinstance(model.kernel_, Metric),
-        regularization=regularization,
-        n_features=model.basis_.n_features,
         checks=tuple(checks),
         search=search,
         refinement=refinement,
