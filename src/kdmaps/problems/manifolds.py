@@ -1,7 +1,6 @@
 """A circle with Gaussian noise, and Brownian motion on spheres of any dimension."""
 
 from functools import lru_cache
-from itertools import count
 from math import comb
 
 import numpy as np
@@ -157,18 +156,17 @@ class Sphere(Markov):
         return step / np.linalg.norm(step, axis=1, keepdims=True)
 
     def _rates(self, k: int) -> Array:
-        rates: list[int] = []
-        for degree in count(1):
-            if len(rates) >= k:
-                break
-            rates += [degree * (degree + self.dim - 2)] * min(multiplicity(self.dim, degree), k - len(rates))
-        return np.array(rates, dtype=np.float64)
+        rates, degree = np.empty(0), 0
+        while len(rates) < k:
+            degree += 1
+            number = min(multiplicity(self.dim, degree), k - len(rates))
+            rates = np.append(rates, np.full(number, degree * (degree + self.dim - 2.0)))
+        return rates
 
     def _eigenfunctions(self, X: Array, k: int) -> Array:
-        columns: list[Array] = []
-        for degree in count(1):
+        values, degree = np.empty((len(X), 0)), 0
+        while values.shape[1] < k:
+            degree += 1
             Y, coefficients = harmonics(self.dim, degree)
-            columns.append(zonal(self.dim, degree, X @ Y.T) @ coefficients)
-            if sum(values.shape[1] for values in columns) >= k:
-                return np.hstack(columns)[:, :k]
-        raise AssertionError("unreachable")
+            values = np.hstack([values, zonal(self.dim, degree, X @ Y.T) @ coefficients])
+        return values[:, :k]

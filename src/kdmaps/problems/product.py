@@ -48,13 +48,14 @@ def slowest_products(
     return np.array(rates), list(indices)
 
 
-def multiply(tables: Sequence[Array], indices: Sequence[tuple[int, ...]]) -> Array:
-    """Multiply one column of each table: column i is Π_j tables[j][:, indices[i][j] - 1]; index 0 means a factor 1."""
-    values = np.ones((len(tables[0]), len(indices)))
-    for column, index in enumerate(indices):
-        for table, m in zip(tables, index, strict=True):
-            if m:
-                values[:, column] *= table[:, m - 1]
+def multiply(
+    functions: Sequence[Callable[[Array, int], Array]], points: Sequence[Array], indices: Sequence[tuple[int, ...]]
+) -> Array:
+    """Return columns Π_j f_{j,m_j}(x_j) for multi-indices m: f_{j,0} = 1, functions[j](x, k) = [f_{j,1}, …, f_{j,k}]"""
+    values = np.ones((len(points[0]), len(indices)))
+    for factor, x, numbers in zip(functions, points, np.transpose(indices), strict=True):
+        table = np.hstack([np.ones((len(x), 1)), factor(x, max(int(numbers.max()), 1))])
+        values *= table[:, numbers]
     return values
 
 
@@ -100,12 +101,7 @@ class Independent(Problem):
 
     def _eigenfunctions(self, X: Array, k: int) -> Array:
         modes = slowest_products(self._level_rate, len(self.factors), k)[1]
-        highest = np.max(modes, axis=0)
-        tables = [
-            factor._eigenfunctions(x, max(int(m), 1))
-            for factor, x, m in zip(self.factors, self._split(X), highest, strict=True)
-        ]
-        return multiply(tables, modes)
+        return multiply([factor._eigenfunctions for factor in self.factors], self._split(X), modes)
 
 
 class Product(Diffusion, Independent):
@@ -142,8 +138,7 @@ def hermite(z: Array, degree: int) -> Array:
 
 def hermite_products(Z: Array, modes: list[tuple[int, ...]]) -> Array:
     """Evaluate Π_j He_{m_j}(z_j)/√m_j! for multi-indices m; shape (n, len(modes))."""
-    highest = np.max(modes, axis=0)
-    return multiply([hermite(z, max(int(m), 1)) for z, m in zip(Z.T, highest, strict=True)], modes)
+    return multiply([hermite] * Z.shape[1], list(Z.T), modes)
 
 
 class OrnsteinUhlenbeck(Diffusion):

@@ -49,25 +49,19 @@ def as_jax(model: Exported, mode: int = 0) -> Callable[[Any], Any]:
     """
     jnp = optional("jax.numpy", "learn", "Modes as JAX functions")
     basis, a, offset = checked_mode(model, mode)
-    if isinstance(basis, FourierBasis):
-        frequencies, cosines, sines = mode_waves(basis, a)
-
-        def function(x: Any) -> Any:
-            x = jnp.asarray(x)
-            angles = (x - basis.origin.astype(x.dtype)) @ frequencies.T.astype(x.dtype)
-            waves = jnp.cos(angles) @ cosines.astype(x.dtype) + jnp.sin(angles) @ sines.astype(x.dtype)
-            return waves - offset
-
-    elif isinstance(basis, LandmarkBasis):
-        z = basis.landmarks - basis.origin
-
-        def function(x: Any) -> Any:
-            x = jnp.asarray(x)
-            centred = x - basis.origin.astype(x.dtype)
-            return _kernel_values(basis.kernel, centred, z, jnp) @ a.astype(x.dtype) - offset
-
-    else:
+    if not isinstance(basis, FourierBasis | LandmarkBasis):
         raise TypeError(f"Modes in a {type(basis).__name__} cannot be exported to JAX.")
+
+    def function(x: Any) -> Any:
+        x = jnp.asarray(x)
+        centred = x - basis.origin.astype(x.dtype)
+        if isinstance(basis, LandmarkBasis):
+            z = basis.landmarks - basis.origin
+            return _kernel_values(basis.kernel, centred, z, jnp) @ a.astype(x.dtype) - offset
+        frequencies, cosines, sines = (part.astype(x.dtype) for part in mode_waves(basis, a))
+        angles = centred @ frequencies.T
+        return jnp.cos(angles) @ cosines + jnp.sin(angles) @ sines - offset
+
     return function
 
 
@@ -262,11 +256,8 @@ def mode_waves(basis: FourierBasis, a: np.ndarray) -> tuple[np.ndarray, np.ndarr
     """Return the frequencies and the coefficients of cos(wᵀ(x - x_0)) and sin(wᵀ(x - x_0))."""
     root = np.sqrt(basis.weights)
     if isinstance(basis, RandomPhaseBasis):  # √(2v) cos(wᵀx + b)
-        return (
-            basis.frequencies,
-            np.sqrt(2) * root * a * np.cos(basis.phases),
-            -np.sqrt(2) * root * a * np.sin(basis.phases),
-        )
+        radius = np.sqrt(2) * root * a
+        return basis.frequencies, radius * np.cos(basis.phases), -radius * np.sin(basis.phases)
     cosines, sines = np.split(np.tile(root, 2) * a, 2)
     return basis.frequencies, cosines, sines
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TypeAlias
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -30,17 +30,6 @@ def _ramp(t: float) -> tuple[float, float]:
     """Return a twice differentiable function that increases from 0 at t ≤ 0 to 1 at t ≥ 1, and its slope."""
     t = min(max(t, 0.0), 1.0)
     return t**3 * (10 - 15 * t + 6 * t**2), 30 * t**2 * (1 - t) ** 2
-
-
-class Field(Protocol):
-    """A function of the columns."""
-
-    @property
-    def nearness(self) -> Nearness | None:
-        """Distance to the samples, near which accuracy matters; None if it matters everywhere."""
-
-    def __call__(self, x: np.ndarray) -> tuple[float, np.ndarray]:
-        """Return the value and the gradient (d,) at x of shape (d,)."""
 
 
 class Nearness:
@@ -196,3 +185,7 @@ class WallField:
                 beyond = np.sqrt(s) - self.start
                 return self.strength * beyond**2 / 2, self.strength * beyond / (2 * np.sqrt(s)) * s_slope
         return 0.0, np.zeros_like(x)
+
+
+#: Functions of the columns; accuracy matters near the samples, and everywhere if `nearness` is None.
+Field: TypeAlias = ModeField | WallField

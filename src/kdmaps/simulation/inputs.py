@@ -49,11 +49,9 @@ class Torsion:
     def plumed(self, label: str) -> tuple[list[str], list[str]]:
         """Return the lines of PLUMED input that define the columns, and the labels of the columns."""
         # By default PLUMED uses the nearest periodic image, unlike frames of whole molecules.
-        lines = [f"{label}: TORSION ATOMS={','.join(str(i + 1) for i in self.atoms)} NOPBC"]
-        columns = [f"{label}_cos", f"{label}_sin"]
-        for column, function in zip(columns, ("cos", "sin"), strict=True):
-            lines.append(f"{column}: CUSTOM ARG={label} FUNC={function}(x) PERIODIC=NO")
-        return lines, columns
+        angle = f"{label}: TORSION ATOMS={','.join(str(i + 1) for i in self.atoms)} NOPBC"
+        waves = [f"{label}_{f}: CUSTOM ARG={label} FUNC={f}(x) PERIODIC=NO" for f in ("cos", "sin")]
+        return [angle, *waves], [f"{label}_cos", f"{label}_sin"]
 
 
 @dataclass(frozen=True)

@@ -138,15 +138,14 @@ def umbrella_weights(bias_energies: ArrayLike, window: ArrayLike, kT: float) -> 
         raise ValueError(f"window must be one integer for each of {len(energies)} frames.")
     if rows.min() < 0 or rows.max() >= energies.shape[1]:
         raise ValueError(f"window must be from 0 to {energies.shape[1] - 1}, the columns of bias_energies.")
-    used = np.unique(rows)
-    counts = np.array([np.count_nonzero(rows == k) for k in used], dtype=np.float64)
+    used, counts = np.unique(rows, return_counts=True)
     energies = energies[:, used]
     if len(used) == 1:
         return _scaled(energies[:, 0])
 
     # Within a few kT of the solution: frames of window k have U_k of about minus the logarithm of its share.
     start = np.array([energies[rows == k, j].mean() for j, k in enumerate(used)])
-    total, shares = _solve_windows(energies, counts, start - start[0])
+    total, shares = _solve_windows(energies, counts.astype(np.float64), start - start[0])
     _check_overlap(shares, used)
     return _scaled(-total)
 
