@@ -12,7 +12,6 @@ import numpy as np
 from kdmaps import plotting
 from kdmaps.diagnostics.relevance import Relevance
 from kdmaps.dynamics import ChapmanKolmogorov, Validation
-from kdmaps.plotting.common import draw_phase
 from kdmaps.report.sections import Figure
 from kdmaps.summary import FitSummary
 
@@ -166,13 +165,6 @@ def _chapman(test: ChapmanKolmogorov, unit: str | None) -> Figure:
     )
     height = SIZE[1] if n_rows == 1 else 1.75 * n_rows + 0.4
     return figure(draw, text, "chapman", caption, shape=(n_rows, columns), size=(SIZE[0], height))
-
-
-def phase_figure(phases: np.ndarray, coordinates: dict[str, np.ndarray], caption: str) -> Figure:
-    """Draw phases over one or two coordinates."""
-    names = list(coordinates)
-    draw = partial(draw_phase, phase=phases, columns=[*coordinates.values()], labels=names, size=4)
-    return figure(draw, f"Phase over {' and '.join(names)}", "phase", caption, size=MODE_SIZE)
 
 
 def series_figure(series: np.ndarray, summary: FitSummary, caption: str) -> Figure:

@@ -1,17 +1,22 @@
 """The sections of the page about a fit, one function each."""
 
-from collections.abc import Callable
+import ast
+import hashlib
+import textwrap
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from kdmaps import plotting
 from kdmaps.data.correlation import trajectories_of
 from kdmaps.data.sources import ArraySource
+from kdmaps.forms.diffusion import Factor
+from kdmaps.plotting.common import draw_phase
 from kdmaps.report import _figures as figures
 from kdmaps.report._figures import figure
-from kdmaps.report._program import fingerprint, program, show_argument
 from kdmaps.report._subject import ENERGY_SAMPLES, MODE_SAMPLES, Subject
 from kdmaps.report.sections import Beside, Code, Explorer, Heading, Items, Section, Table, Text
 from kdmaps.report.text import (
@@ -36,15 +41,7 @@ MAX_COLUMNS = 30
 
 
 def samples(subject: Subject) -> Section:
-    """Linked interactive figures."""
-    points = _explorer(subject)
-    shown, n = len(points["rows"]), points["total"]
-    verdict = f"{shown:,} of {n:,} samples, drawn at random." if shown < n else f"All {n:,} samples."
-    return Section("samples", "Samples", verdict, [Explorer(points)])
-
-
-def _explorer(subject: Subject) -> dict[str, Any]:
-    """Return rows, columns, states and times of the samples, and the columns that each figure shows first."""
+    """Linked interactive figures: rows, columns, states and times of samples, and the columns to show first."""
     rows, states = subject.random_rows(subject.max_points), subject.states
     points, modes, axes = np.asarray(subject.X[rows]), subject.modes_at(rows), list(subject.coordinates())
     names, summary, r = subject.names, subject.summary, modes.shape[1]
@@ -60,7 +57,7 @@ def _explorer(subject: Subject) -> dict[str, Any]:
         time = len(labels)
         labels.append(with_unit("time", summary.unit))
         columns.append(rows * summary.time_step)
-    return {
+    explorer = {
         "rows": rows.tolist(),
         "names": labels,
         "modes": r,
@@ -71,6 +68,9 @@ def _explorer(subject: Subject) -> dict[str, Any]:
         "time": time,
         "inputs": {r + len(drawn) + place: j for place, j in enumerate(kept)},  # columns of X
     }
+    shown, n = len(rows), len(subject.X)
+    verdict = f"{shown:,} of {n:,} samples, drawn at random." if shown < n else f"All {n:,} samples."
+    return Section("samples", "Samples", verdict, [Explorer(explorer)])
 
 
 def modes(subject: Subject) -> Section:
@@ -193,7 +193,9 @@ def oscillations(subject: Subject) -> Section | None:
         with muted():
             values = found.eigenfunctions(ArraySource(np.asarray(subject.X[rows])))[:, turning[0]]
         caption = f"Phase of eigenfunction {turning[0] + 1} over the samples, from -π to π."
-        drawn.append(figures.phase_figure(np.angle(values), coordinates, caption))
+        names, phase = list(coordinates), np.angle(values)
+        draw = partial(draw_phase, phase=phase, columns=[*coordinates.values()], labels=names, size=4)
+        drawn.append(figure(draw, f"Phase over {' and '.join(names)}", "phase", caption, size=figures.MODE_SIZE))
     text = (
         "The system is not assumed to be in equilibrium: eigenvalues of the Koopman operator are complex. Rates are "
         "ln λ over the lag. The agreement of folds is 1 if an eigenfunction does not change when a block of frames is "
@@ -305,7 +307,7 @@ def settings(subject: Subject) -> Section:
         *(({"sample_weight": "weights"}.get(name, name), text) for name, text in _given(subject).items()),
         ("estimator", type(model).__name__),
         ("number of modes", str(len(model.timescales_))),
-        *((name, show_argument(value)) for name, value in changed.items() if name not in ("n_components", "progress")),
+        *((name, _show_argument(value)) for name, value in changed.items() if name not in ("n_components", "progress")),
     ]
     return Section("settings", "Settings", "", [Table("settings", (), rows, plain=True)])
 
@@ -328,10 +330,82 @@ def _given(subject: Subject) -> dict[str, str]:
 
 def reproduction(subject: Subject) -> Section:
     """Command, program and fingerprint of the samples."""
-    again = program(subject.model, _given(subject), subject.reading)
+    again = _program(subject.model, _given(subject), subject.reading)
     blocks = [Code(text) for text in (subject.command, again) if text]
-    digest = f"Samples (SHA-256 of the rows as 64-bit floats): `{fingerprint(subject.X)}`"
+    digest = f"Samples (SHA-256 of the rows as 64-bit floats): `{_fingerprint(subject.X)}`"
     return Section("again", "How to reproduce", "", [*blocks, Text(digest)])
+
+
+def _show_argument(value: Any) -> str:
+    """Write an argument on one line, arrays by their shape."""
+    if isinstance(value, np.ndarray):
+        return f"array of shape {value.shape}"
+    if isinstance(value, Factor):
+        return f"factor of shape {value.array.shape}"
+    return textwrap.shorten(repr(value), 200, placeholder=" …")
+
+
+def _program(model: Any, given: dict[str, str], reading: str | None) -> str:
+    """Write a program that repeats the fit; arguments that cannot be written as code are names in it."""
+    parameters = model.get_params(deep=False)
+    named = {name: value for name, value in parameters.items() if not _is_code(value)}
+    changes: dict[str, Any] = {name: _Name(name) for name in named}
+    if "progress" in parameters:
+        changes["progress"] = False
+    plain = clone(model).set_params(**changes)
+    written = [value for name, value in parameters.items() if name not in named]
+    classes = {type(model), *_classes_in(written)}
+    imports = {f"from {_public_module(c)} import {c.__name__}" for c in classes if c.__module__ != "builtins"}
+    if reading is None:
+        needed = [f"# {name}: the given {_show_argument(value)}" for name, value in named.items()]
+        needed += [f"# {name}: as given to fit, {text}" for name, text in given.items()]
+    else:
+        lines = reading.splitlines()
+        imports |= {line for line in lines if line.startswith(("from ", "import "))}
+        needed = [line for line in lines if line not in imports]
+    arguments = ", ".join(["X", *(f"{name}={name}" for name in given)])
+    made = f"model = {plain.__repr__(N_CHAR_MAX=10**6)}"
+    return "\n".join([*sorted(imports), "", *needed, made, f"model.fit({arguments})"])
+
+
+def _classes_in(value: Any) -> Iterator[type]:
+    """Yield the class of an argument, and of the kernels or other objects in it."""
+    inside = value if isinstance(value, list | tuple) else getattr(value, "kernels", ())
+    yield type(value)
+    for item in inside:
+        yield from _classes_in(item)
+
+
+def _is_code(value: Any) -> bool:
+    """Return whether evaluating the representation of an argument, with its classes imported, reproduces it."""
+    try:
+        tree = ast.parse(repr(value), mode="eval")
+    except SyntaxError:
+        return False
+    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    return names <= {c.__name__ for c in _classes_in(value)} and not isinstance(value, np.ndarray)
+
+
+class _Name(str):
+    """A string represented without quotes."""
+
+    __slots__ = ()
+    __repr__ = str.__str__
+
+
+def _public_module(cls: type) -> str:
+    """Return the module that users import a class from: kdmaps itself, or else its module up to the private part."""
+    import kdmaps
+
+    return "kdmaps" if getattr(kdmaps, cls.__name__, None) is cls else cls.__module__.partition("._")[0]
+
+
+def _fingerprint(X: np.ndarray) -> str:
+    """Return the SHA-256 of the samples as 64-bit floats, row by row."""
+    digest, source = hashlib.sha256(), ArraySource(X, checked=True)  # reads a mapped file in parts
+    for part in source.parts(2**16):
+        digest.update(np.ascontiguousarray(source.read(part)[1], dtype="<f8").tobytes())
+    return digest.hexdigest()
 
 
 #: Sections in their order on the page.

@@ -11,13 +11,7 @@ import numpy as np
 from kdmaps.data import ArraySource
 from kdmaps.diagnostics.independence import IndependentModes
 from kdmaps.diagnostics.relevance import Relevance, relevance
-from kdmaps.dynamics import (
-    CoarseStates,
-    Koopman,
-    PassageTimes,
-    Validation,
-    mean_first_passage_times,
-)
+from kdmaps.dynamics import CoarseStates, Koopman, PassageTimes, Validation, mean_first_passage_times
 from kdmaps.report.text import STATE_SAMPLES, find_states
 from kdmaps.summary import FitSummary
 from kdmaps.utils.frames import column_names, torsions
@@ -97,8 +91,8 @@ class Subject:
         if self.summary.lag is None or self.states is None or len(self.X) > PASSAGE_FRAMES:
             return None
         # The cores of the states of some frames, at all frames.
-        every = replace(self.states, memberships=(at := self.states.memberships_at(self.modes_at(slice(None)))),
-                        labels=at.argmax(axis=1))  # fmt: skip
+        memberships = self.states.memberships_at(self.modes_at(slice(None)))
+        every = replace(self.states, memberships=memberships, labels=memberships.argmax(axis=1))
         with suppress(ValueError), muted():
             return mean_first_passage_times(self.model, ArraySource(self.X), every, groups=self.groups, random_state=0)
         return None

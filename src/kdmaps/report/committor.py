@@ -83,7 +83,8 @@ def render_committor(
 
 def _figures(model: AdaptiveCommittor, rows: np.ndarray, weight: ArrayLike | None, labels: list[str]) -> list[Figure]:
     """Draw q over the columns that matter most, the free energy along it, and the energy over its values."""
-    shown = _coordinates(model, rows)
+    slopes = np.abs(model.gradient(rows)) * rows.std(axis=0)
+    shown = sorted(np.argsort(-np.sum(slopes**2, axis=0))[:2].tolist())
     some = np.linspace(0, len(rows) - 1, min(MOST, len(rows))).astype(int)
 
     def overview(ax: Any) -> None:
@@ -135,10 +136,3 @@ def _candidate_rows(candidates: list[dict[str, Any]], most: int = 8) -> list[lis
         [*key[:2], f"{key[2]:.3g}", f"{one['regularization']:.0e}", str(key[3]), f"{one['score']:.4g}"]
         for key, one in list(best.items())[:most]
     ]
-
-
-def _coordinates(model: AdaptiveCommittor, X: np.ndarray) -> list[int]:
-    """Return the two columns along which q varies most, or the only one."""
-    slopes = np.abs(model.gradient(X)) * X.std(axis=0)
-    order = np.argsort(-np.sum(slopes**2, axis=0))[:2]
-    return sorted(int(j) for j in order)

@@ -22,13 +22,13 @@ def lag_sentences(summary: FitSummary, tests: Validation | None) -> list[str]:
         lag, tried = count_frames(summary.lag), len(choice.lags)
         scan = f"The lag of {lag} was chosen from {tried} lags by a quick scan of implied time scales"
         found.append(f"{scan}: {choice.outcome}." if tests is None else f"{scan}.")
-    if tests is not None and tests.chapman is None:
-        return [*found, tests.flat_words, "The trajectories are too short for a Chapman–Kolmogorov test."]
-    if tests is not None and tests.chapman is not None:
-        test = tests.chapman
+    if tests is None:
+        return [*found, "The trajectories are too short to test the lag."]
+    test, outcome = tests.chapman, "The trajectories are too short for a Chapman–Kolmogorov test."
+    if test is not None:
         passed = f"Chapman–Kolmogorov test of {len(test.steps)} lags {test.outcome}."
-        return [*found, tests.flat_words, str(tests.checks()[-1].warning) if test.passed is False else passed]
-    return [*found, "The trajectories are too short to test the lag."]
+        outcome = str(tests.checks()[-1].warning) if test.passed is False else passed
+    return [*found, tests.flat_words, outcome]
 
 
 def implied_table(tests: Validation, unit: str | None = None) -> tuple[list[str], list[list[str]]]:
