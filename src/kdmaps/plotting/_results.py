@@ -120,7 +120,9 @@ def plot_landscape(search: Any, ax: Axes | None = None) -> Axes:
     """
     ax = one_axes(ax)
     results = search.cv_results_
-    sigmas, score, labels = results["param_bandwidth"], results["selection_score"], _curves(results)
+    sigmas, score, usual = results["param_bandwidth"], results["selection_score"], results["param_basis"][0]
+    parts = zip(*(results[f"param_{name}"] for name in ("family", "basis", "metric")), strict=True)
+    labels = np.array([f + ("" if b == usual else f", {b}") + (", metric" if m else "") for f, b, m in parts])
     level = np.array([list(Stage).index(Stage(how)) for how in results["stage"]])
     for number, label in enumerate(dict.fromkeys(labels)):
         at = np.unique(sigmas[(labels == label) & np.isfinite(sigmas)])
@@ -141,18 +143,6 @@ def plot_landscape(search: Any, ax: Axes | None = None) -> Axes:
     plain_log_ticks(ax.xaxis)
     ax.legend(frameon=False, fontsize="small", loc="center left", bbox_to_anchor=(1, 0.5))
     return ax
-
-
-def _curves(results: Any) -> np.ndarray:
-    """Return the name of the curve that each candidate belongs to."""
-    usual = results["param_basis"][0]
-    parts = zip(*(results[f"param_{name}"] for name in ("family", "basis", "metric")), strict=True)
-    return np.array(
-        [
-            family + ("" if basis == usual else f", {basis}") + (", metric" if metric else "")
-            for family, basis, metric in parts
-        ]
-    )
 
 
 def plot_regularization_map(search: Any, family: str | None = None, ax: Axes | None = None) -> Axes:
