@@ -1,7 +1,5 @@
 """Eigenvalues and eigenfunctions of the Koopman operator of a model fitted with reversible=False."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -334,7 +332,7 @@ def koopman(
         frames = evaluate(functions, modes, source, groups, weight, getattr(fitted, "memory_limit", None))
         known = (frames.in_order_of_rows(frames.values), weight)
         found |= {"_frames": known, **_intervals(frames, spectrum, duration, resampling)}
-        trust, found["_folds"] = tested(fitted, spectrum.values, first @ spectrum.right, source, groups, weight)
+        trust, found["_folds"] = tested(fitted, spectrum.values, first @ spectrum.right, source, groups, weight, frames)
         found["trust"] = trust
         raised = [] if trust is None else trust.warnings()
     else:

@@ -1,16 +1,14 @@
 """Tests of Koopman eigenfunctions on frames that they were not fitted to."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from kdmaps.bases import LandmarkBasis, ModeBasis
-from kdmaps.data.correlation import trajectories_of
 from kdmaps.data.pairs import make_pairs, paired_rows
 from kdmaps.data.sources import ArraySource
+from kdmaps.diagnostics.projection import Projection
 from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.forms.lagged import LaggedForm
 from kdmaps.selection.folds import FOLDS, make_folds, make_splits
@@ -104,7 +102,7 @@ def _numbers(chosen: np.ndarray) -> str:
 
 
 def tested(
-    fitted: Any, values: np.ndarray, reference: np.ndarray, source: Any, groups: Any, weight: np.ndarray | None
+    fitted: Any, values: np.ndarray, reference: np.ndarray, source: Any, groups: Any, weight: Any, frames: Projection
 ) -> tuple[KoopmanTrust | None, list[Any]]:
     """Fit eigenfunctions without each block of frames, and test them on it; `reference` are coefficients.
 
@@ -118,7 +116,8 @@ def tested(
     splits = make_splits(spec.splitter, pairs.rows_for_splitters, pair_groups, r, 0)
     folds = make_folds(splits, pairs, of_pairs, r, basis.landmarks if isinstance(basis, LandmarkBasis) else None)
     whole, parts = folds.moments(pairs, LaggedForm(lag, False), basis, of_pairs, **spec.summing)
-    frames = _Frames.of(source, groups, weight, lag)
+    n_frames, labels = len(frames.rows), None if groups is None else np.asarray(groups)
+    starts = np.argsort(frames.rows)[paired_rows(n_frames, lag, labels)[0]]
     longest = max(1, min(min(len(test) for _, test in splits) // (4 * lag), frames.longest // (2 * lag)))
     with np.errstate(divide="ignore"):
         steps = np.clip(np.round(np.log(0.5) / (2 * np.log(np.abs(values)))), 1, longest).astype(int)
@@ -127,7 +126,8 @@ def tested(
         functions, known, cosines = refit(train, covariance, reference, *settings)
         agreement += cosines / len(parts)
         both = np.hstack([functions.real, functions.imag])
-        sums += frames.errors(ModeBasis(basis, both, two_sided(train).first_mean @ both), known, steps, test)
+        parts_of_psi = ModeBasis(basis, both, two_sided(train).first_mean @ both)
+        sums += _errors(frames, source, np.sort(starts[test])[:TESTED], parts_of_psi, known, steps)
         if deterministic:
             smooth = smoothest(two_sided(train), basis.ridge, FUNCTIONS)
             folded.append([two_sided(part.reduced(smooth)) for part in (train, rest)])
@@ -148,52 +148,30 @@ def noise_of(fitted: Any) -> float:
         return float(np.nanmin((1 - correlations**2) * own.weight / (2 * np.diag(own.energy))))
 
 
-class _Frames(NamedTuple):
-    """Frames of trajectories, for tests of functions after several lags."""
+def _errors(
+    frames: Projection, source: Any, block: np.ndarray, parts: ModeBasis, values: np.ndarray, steps: np.ndarray
+) -> np.ndarray:
+    """Return sums over pairs that begin in a block, for functions ψ, given as real and imaginary parts.
 
-    source: Any
-    rows: np.ndarray  # one trajectory after another
-    owner: np.ndarray  # trajectory of each of these
-    starts: np.ndarray  # first frame of each pair, as a position in `rows`
-    weight: np.ndarray  # of `rows`
-    lag: int
+    Σ|ψ(x)|², Σψ̄(x)ψ(y) and Σ|ψ(y) - λψ(x)|² after one lag; the first and the last of these after k lags.
+    """
+    rows, n = frames.rows[block], len(values)
+    ascending = np.argsort(rows)
+    X = ArraySource(np.asarray(source.take(rows[ascending]), dtype=np.float64), checked=True)
+    psi = np.empty((len(block), n), dtype=complex)
+    evaluated = X.project(parts, np.ones(2 * n), parts.chunk_rows)
+    psi[ascending] = evaluated[:, :n] + 1j * evaluated[:, n:]
+    weights = np.ones(len(block)) if frames.weight is None else frames.weight[block]
 
-    @classmethod
-    def of(cls, source: Any, groups: Any, weight: np.ndarray | None, lag: int) -> _Frames:
-        trajectories = trajectories_of(groups, source.n_samples)
-        rows = np.concatenate(trajectories)
-        owner = np.repeat(np.arange(len(trajectories)), [len(part) for part in trajectories])
-        starts = paired_rows(len(rows), lag, None if groups is None else np.asarray(groups))[0]
-        return cls(
-            source, rows, owner, np.argsort(rows)[starts], np.ones(len(rows)) if weight is None else weight[rows], lag
-        )
-
-    @property
-    def longest(self) -> int:
-        """Number of frames of the longest trajectory."""
-        return int(np.bincount(self.owner).max())
-
-    def errors(self, parts: ModeBasis, values: np.ndarray, steps: np.ndarray, test: np.ndarray) -> np.ndarray:
-        """Return sums over held-out pairs for functions ψ, given as real and imaginary parts.
-
-        Σ|ψ(x)|², Σψ̄(x)ψ(y) and Σ|ψ(y) - λψ(x)|² after one lag; the first and the last of these after k lags.
-        """
-        block, n = np.sort(self.starts[test])[:TESTED], len(values)
-        ascending = np.argsort(self.rows[block])
-        X = ArraySource(np.asarray(self.source.take(self.rows[block][ascending]), dtype=np.float64), checked=True)
-        psi = np.empty((len(block), n), dtype=complex)
-        found = X.project(parts, np.ones(2 * n), parts.chunk_rows)
-        psi[ascending] = found[:, :n] + 1j * found[:, n:]
-        one, several = (self._sums(psi, values, block, k) for k in (np.ones_like(steps), steps))
-        return np.array([*one, *several[:2]])
-
-    def _sums(self, psi: np.ndarray, values: np.ndarray, block: np.ndarray, steps: np.ndarray) -> np.ndarray:
-        found = np.zeros((3, len(values)), dtype=complex)
+    def sums(steps: np.ndarray) -> np.ndarray:
+        found = np.zeros((3, n), dtype=complex)
         for k in np.unique(steps):
-            later = block + k * self.lag
+            later = block + k * frames.lag
             place = np.minimum(np.searchsorted(block, later), len(block) - 1)
-            first = np.flatnonzero((block[place] == later) & (self.owner[block] == self.owner[block[place]]))
-            x, y, weight = psi[first], psi[place[first]], self.weight[block[first]]
+            first = np.flatnonzero((block[place] == later) & (frames.owner[block] == frames.owner[block[place]]))
+            x, y = psi[first], psi[place[first]]
             terms = (np.abs(x) ** 2 + np.abs(y) ** 2) / 2, x.conj() * y, np.abs(y - values**k * x) ** 2
-            found = np.where(steps == k, [weight @ term for term in terms], found)
+            found = np.where(steps == k, [weights[first] @ term for term in terms], found)
         return found
+
+    return np.array([*sums(np.ones_like(steps)), *sums(steps)[:2]])

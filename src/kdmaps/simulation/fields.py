@@ -1,7 +1,5 @@
 """Values and gradients at a single point for a simulation step: a mode, its flat continuation, walls, biases."""
 
-from __future__ import annotations
-
 from typing import TypeAlias
 
 import numpy as np
