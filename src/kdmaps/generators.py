@@ -144,13 +144,9 @@ class Generator:
             return self.apply(basis.basis, X) @ basis.coefficients  # 𝒢 of the offset is zero
         if isinstance(basis, LandmarkBasis):
             return self(basis.kernel, X, basis.landmarks)
-        if isinstance(basis, FourierBasis):
-            return self._on_waves(basis, X)
-        raise TypeError(f"No closed form for {type(basis).__name__}.")
-
-    def _on_waves(self, basis: FourierBasis, X: np.ndarray) -> np.ndarray:
-        W = basis.frequencies
-        diagonal, factor = self._spread(X)
+        if not isinstance(basis, FourierBasis):
+            raise TypeError(f"No closed form for {type(basis).__name__}.")
+        W, (diagonal, factor) = basis.frequencies, self._spread(X)
         if diagonal is not None:
             decay = diagonal @ (W**2).T
         else:

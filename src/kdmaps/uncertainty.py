@@ -198,8 +198,8 @@ def bootstrap(
     if not hasattr(model, "cv_results_"):
         _warn_of_bias(refit, intervals)
     spread = np.log(rates).std(axis=0, ddof=1)  # of log rate: the relative error of a rate and of its time scale
-    intervals = _corrected(intervals, model.trust_, spread, confidence)
-    intervals = _widened(intervals, model.trust_)
+    if model.trust_ is not None:
+        intervals = _widened(_corrected(intervals, model.trust_, spread, confidence), model.trust_)
     with np.errstate(divide="ignore"):
         timescale_intervals = 1 / intervals[:, ::-1]  # 1/0 = ∞
     return Uncertainty(
@@ -245,19 +245,17 @@ def _walkers(modes: np.ndarray) -> np.ndarray | None:
     return order.walker_of(len(modes))
 
 
-def _corrected(intervals: np.ndarray, trust: Trust | None, spread: np.ndarray, confidence: float) -> np.ndarray:
+def _corrected(intervals: np.ndarray, trust: Trust, spread: np.ndarray, confidence: float) -> np.ndarray:
     """Replace the intervals of rates that were estimated from held-out samples: resamples repeat their optimism."""
-    if trust is None or trust.corrected is None:
+    if trust.corrected is None:
         return intervals
     half = norm.ppf((1 + confidence) / 2) * np.hypot(spread, trust.corrected)[:, None]
     own = trust.rates[:, None] * np.exp(half * np.array([-1.0, 1.0]))
     return np.where(trust.corrected[:, None] > 0, own, intervals)
 
 
-def _widened(intervals: np.ndarray, trust: Trust | None) -> np.ndarray:
+def _widened(intervals: np.ndarray, trust: Trust) -> np.ndarray:
     """Widen intervals of rates to include alternative rates, and open the sides that the samples do not bound."""
-    if trust is None:
-        return intervals
     with np.errstate(divide="ignore"):
         others = np.log(np.vstack([trust.rates, trust.alternatives]) / trust.rates)
         low, high = np.log(intervals.T / trust.rates)

@@ -164,11 +164,7 @@ class CoarseStates(TableCard):
         used = len(self.populations) - 1 if self.centres is None else self.centres.shape[1]
         if modes.shape[1] < used:
             raise ValueError(f"modes must contain the {used} modes used to find the states, got {modes.shape[1]}.")
-        modes = modes[:, :used]
-        if self.transformation is not None:
-            return _memberships(modes, self.transformation)
-        assert self.centres is not None  # states are the vertices of a simplex, or clusters
-        return _by_distance(modes, self.centres)
+        return _memberships(modes[:, :used], self.transformation, self.centres)
 
     def milestones(self, groups: ArrayLike | None = None) -> np.ndarray:
         """Return the last state whose core each frame, or a frame before it, was in.
@@ -239,8 +235,7 @@ def suggest_states(model: Any) -> int:
     2
     """
     modes = model.modes_
-    following = float(modes.clock.rates(np.array(modes.next_quotient)))
-    rates = np.append(modes.rates, following if following > modes.rates[-1] else modes.rates[-1])
+    rates = np.append(modes.rates, max(modes.rates[-1], float(modes.clock.rates(np.array(modes.next_quotient)))))
     by_gap = int(np.argmax(rate_ratios(rates))) + 2
     support = getattr(model, "support_", None)
     if support is None or model.moments_.weighted or len(support.samples) < FEWEST:
@@ -307,13 +302,12 @@ def coarse_states(
         used, transformation = modes[:, : centres.shape[1]], None
         if len(centres) == used.shape[1] + 1:
             transformation = np.linalg.inv(np.column_stack([np.ones(len(centres)), centres]))
-        memberships = _by_distance(used, centres) if transformation is None else _memberships(used, transformation)
     elif method == "pcca":
         used = modes[:, : (n_states or r + 1) - 1]
         transformation = _pcca(used)
-        memberships = _memberships(used, transformation)
     else:
         raise ValueError(f'method must be "auto" or "pcca", got {method!r}.')
+    memberships = _memberships(used, transformation, centres)
     populations = np.bincount(memberships.argmax(axis=1), unit_weight(weight, len(modes)), memberships.shape[1])
     order = np.argsort(-populations, kind="stable")
     memberships = memberships[:, order]
@@ -386,13 +380,6 @@ def _clusters(modes: np.ndarray, n_states: int, weight: np.ndarray) -> _Clusters
     return _Clusters(centres, *deepest, float(np.bincount(labels, weight, n_states).min() / weight.sum()))
 
 
-def _by_distance(modes: np.ndarray, centres: np.ndarray) -> np.ndarray:
-    """Return d_i^{-4}/Σ_j d_j^{-4} for the distances d_i from the centres."""
-    squares = np.maximum(cdist(modes, centres, "sqeuclidean"), np.finfo(float).tiny ** 0.25)
-    nearness = (squares.min(axis=1, keepdims=True) / squares) ** 2
-    return nearness / nearness.sum(axis=1, keepdims=True)
-
-
 def _checked_modes(modes: SamplesLike) -> np.ndarray:
     modes = np.asarray(join_trajectories(modes)[0], dtype=np.float64)
     if modes.ndim != 2 or not modes.size or not np.isfinite(modes).all():
@@ -400,8 +387,13 @@ def _checked_modes(modes: SamplesLike) -> np.ndarray:
     return modes
 
 
-def _memberships(modes: np.ndarray, transformation: np.ndarray) -> np.ndarray:
-    values = np.maximum(transformation[0] + modes @ transformation[1:], 0)
+def _memberships(modes: np.ndarray, transformation: np.ndarray | None, centres: Any) -> np.ndarray:
+    """Return barycentric coordinates, or else d_i^{-4}/Σ_j d_j^{-4} for the distances d_i from the centres."""
+    if transformation is None:
+        squares = np.maximum(cdist(modes, centres, "sqeuclidean"), np.finfo(float).tiny ** 0.25)
+        values = (squares.min(axis=1, keepdims=True) / squares) ** 2
+    else:
+        values = np.maximum(transformation[0] + modes @ transformation[1:], 0)
     return values / values.sum(axis=1, keepdims=True)
 
 

@@ -1,5 +1,6 @@
 """Tests of a lag: the Chapman–Kolmogorov test, and this test together with implied time scales."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -366,7 +367,16 @@ def validate(
     frames = ArraySource(X)  # without column names, which pieces of X do not have
     # The fit has already warned of the trajectory; a resample may contain no pair.
     with muted(), np.errstate(invalid="ignore"):
-        projection, implied = _scan(model, frames, groups, weight, resampling)
+        for n_functions in (1,) if is_directed(model) else (None, 1):  # modes alone if frames do not determine more
+            projection = project_model(model, frames, groups, weight, n_functions)
+            lags = default_lags(projection)
+            if projection.lag < projection.longest:
+                lags = np.union1d(lags, projection.lag)
+            with suppress(np.linalg.LinAlgError):
+                implied = scan_lags(projection, checked_lags(lags, projection.longest), resampling)
+                break
+        else:
+            raise ValueError("X is too short for tests of the lag; use longer trajectories or a shorter lag.")
         steps, chapman = min(STEPS, (projection.longest - 1) // projection.lag), None
         if steps > 1:
             modes = project_model(model, frames, groups, weight, n_functions=1)
@@ -375,23 +385,3 @@ def validate(
     for warning in tests.warnings():
         warn(warning)
     return tests
-
-
-def _scan(
-    model: ModeTransformer,
-    frames: ArraySource,
-    groups: ArrayLike | None,
-    weight: np.ndarray | None,
-    resampling: Resampling,
-) -> tuple[Projection, ImpliedTimescales]:
-    """Return implied time scales, computed from the modes alone if the frames do not determine more functions."""
-    for n_functions in (1,) if is_directed(model) else (None, 1):
-        projection = project_model(model, frames, groups, weight, n_functions)
-        lags = default_lags(projection)
-        if projection.lag < projection.longest:
-            lags = np.union1d(lags, projection.lag)
-        try:
-            return projection, scan_lags(projection, checked_lags(lags, projection.longest), resampling)
-        except np.linalg.LinAlgError:
-            continue
-    raise ValueError("X is too short for tests of the lag; use longer trajectories or a shorter lag.")
