@@ -146,7 +146,12 @@ class DiffusionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         degrees = kernel.sum(axis=1)
         # P = D⁻¹K is similar to the symmetric D^-½ K D^-½, whose leading eigenvector √degrees is the constant of P.
         symmetric, constant = _scale(degrees**-0.5, kernel), np.sqrt(degrees / degrees.sum())
-        self.eigenvalues_, vectors = _leading_modes(symmetric, constant, self.n_components)
+        # Moving its eigenvalue from 1 to -1 separates the constant from other eigenvectors of eigenvalue 1, which exist
+        # if the graph is disconnected.
+        symmetric -= 2 * np.outer(constant, constant)
+        n = len(samples)
+        values, vectors = eigh(symmetric, subset_by_index=(n - self.n_components, n - 1), overwrite_a=True)
+        self.eigenvalues_, vectors = values[::-1], vectors[:, ::-1]
         self.rates_ = _rates(self.eigenvalues_, time=self.bandwidth_**2 / 2)
         with np.errstate(divide="ignore"):
             self.timescales_ = 1 / self.rates_
@@ -224,16 +229,6 @@ def _slope_bandwidth(squared: np.ndarray, random: np.random.RandomState) -> floa
 
     candidates = np.sqrt(np.geomspace(values[values > 0].min(), values.max(), SLOPE_BANDWIDTHS))
     return float(max(candidates, key=slope))
-
-
-def _leading_modes(symmetric: np.ndarray, constant: np.ndarray, n_modes: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the largest eigenvalues, descending, and their eigenvectors, all orthogonal to `constant`."""
-    # Moving its eigenvalue from 1 to -1 separates the constant from other eigenvectors of eigenvalue 1, which exist if
-    # the graph is disconnected.
-    size = len(constant)
-    deflated = symmetric - 2 * np.outer(constant, constant)
-    values, vectors = eigh(deflated, subset_by_index=(size - n_modes, size - 1), overwrite_a=True)
-    return values[::-1], vectors[:, ::-1]
 
 
 def _rates(eigenvalues: np.ndarray, time: float) -> np.ndarray:

@@ -181,7 +181,10 @@ def bootstrap(
     weight = checked_weight(sample_weight, X)
     values = np.asarray(ModeTransformer.transform(fitted, X), dtype=np.float64)
     if groups is None and fitted.right_modes_ is None:  # oscillations resemble interleaved walkers
-        groups = _walkers(values)
+        order = order_of(values)
+        if order.n_walkers > 1:
+            warn_of(order_findings(order))
+            groups = order.walker_of(len(values))
     source, form, weight, groups, first = _observations(fitted, X, weight, groups, diffusion)
     values = values[first]
     trajectories = trajectories_of(groups, len(values))
@@ -234,15 +237,6 @@ def _observations(
     with muted():  # the fit has warned of short trajectories
         pairs, weight, groups = make_pairs(X, lag, weight, groups)
     return pairs, LaggedForm(lag, fitted.right_modes_ is None), weight, groups, first
-
-
-def _walkers(modes: np.ndarray) -> np.ndarray | None:
-    """Return the walker of each sample, with a warning, if the correlation of the modes shows interleaved walkers."""
-    order = order_of(modes)
-    if order.n_walkers < 2:
-        return None
-    warn_of(order_findings(order))
-    return order.walker_of(len(modes))
 
 
 def _corrected(intervals: np.ndarray, trust: Trust, spread: np.ndarray, confidence: float) -> np.ndarray:

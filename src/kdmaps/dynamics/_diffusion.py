@@ -142,7 +142,15 @@ def compare_with_trajectory(
     rho, (decay, amplitude) = _analyse(whole, times)
     rho_left_out, fit_left_out = map(np.array, zip(*(_analyse(whole - part, times) for part in sums), strict=True))
     rho_error, (decay_error, _) = _jackknife_error(rho_left_out), _jackknife_error(fit_left_out)
-    decaying = _decaying_modes(decay, decay_error, times, lags)
+    known = np.isfinite(decay + decay_error)
+    if not known.any():
+        raise ValueError("No mode stays correlated over two lags; pass shorter lags, or samples at shorter time steps.")
+    decaying = known & (decay * times[-1] > SMALLEST_DECAY)
+    if not decaying.any():
+        raise ValueError(
+            f"No correlated mode decays within {lags[-1]} frames; the modes are constant along every trajectory. Pass "
+            "longer lags, or trajectories that are long enough to relax."
+        )
     precision = (decay[decaying] / decay_error[decaying]) ** 2
     logs = np.log(decay[decaying] / rates[decaying])
     mean = np.average(logs, weights=precision)
@@ -198,20 +206,6 @@ def _jackknife_error(left_out: np.ndarray) -> np.ndarray:
     """Return the standard error √((n-1)/n Σ_i (θ_i - θ̄)²) from the values θ_i without part i."""
     n = len(left_out)
     return np.sqrt((n - 1) ** 2 / n * np.var(left_out, axis=0, ddof=1))
-
-
-def _decaying_modes(decay: np.ndarray, error: np.ndarray, times: np.ndarray, lags: np.ndarray) -> np.ndarray:
-    """Return a mask of the modes with a finite positive decay rate; raise a ValueError if there are none."""
-    known = np.isfinite(decay + error)
-    if not known.any():
-        raise ValueError("No mode stays correlated over two lags; pass shorter lags, or samples at shorter time steps.")
-    decaying = known & (decay * times[-1] > SMALLEST_DECAY)
-    if not decaying.any():
-        raise ValueError(
-            f"No correlated mode decays within {lags[-1]} frames; the modes are constant along every trajectory. Pass "
-            "longer lags, or trajectories that are long enough to relax."
-        )
-    return decaying
 
 
 def _analyse(sums: np.ndarray, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

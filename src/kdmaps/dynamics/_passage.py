@@ -9,8 +9,6 @@ matter, so the frames need not be in equilibrium. Thiede, Giannakis, Dinner and 
 (2019); stopped pairs: Strahan et al., J. Chem. Theory Comput. 17, 2948 (2021).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -181,10 +179,13 @@ def committor(
     inside = [mask[projection.rows] for mask in sets]
     system = _stopped_system(projection, inside[0] | inside[1], inside[1].astype(np.float64), 0.0)
     counts = resampling.all_and_counts(len(projection.blocks))
-    coefficients = [system.solve(row) for row in counts]
+    coefficients = np.array([system.solve(row) for row in counts])
     if not np.isfinite(coefficients[0]).all():
         raise ValueError("No path of X reaches source or target; use larger sets or longer trajectories.")
-    values, errors = _values_and_errors(system, np.array(coefficients), inside[1])
+    values, errors = np.empty((2, n))
+    for part in slices(n, CHUNK_FRAMES):
+        found = np.clip(system.functions[part] @ coefficients.T + inside[1][part, None], 0, 1)
+        values[part], errors[part] = found[:, 0], np.nanstd(found[:, 1:], axis=1, ddof=1)
     sums = []
     for block in projection.blocks:
         here, there = (values[rows] for rows in projection.pairs(1, block))
@@ -193,15 +194,6 @@ def committor(
     quantities, intervals = flux_and_rates(np.array(sums), counts, resampling.confidence)
     values, errors = projection.in_order_of_rows(values), projection.in_order_of_rows(errors)
     return Committor(values, errors, *quantities.tolist(), *intervals)
-
-
-def _values_and_errors(system: _System, coefficients: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the committor at all frames, and its standard deviation over the resamples."""
-    values, errors = np.empty(len(target)), np.empty(len(target))
-    for part in slices(len(target), CHUNK_FRAMES):
-        found = np.clip(system.functions[part] @ coefficients.T + target[part, None], 0, 1)
-        values[part], errors[part] = found[:, 0], np.nanstd(found[:, 1:], axis=1, ddof=1)
-    return values, errors
 
 
 def mean_first_passage_times(

@@ -297,7 +297,12 @@ def coarse_states(
     weight = checked_weight(join_rows("sample_weight", sample_weight), modes)
     centres, valley = None, np.nan
     if method == "auto":
-        found = _best_separated(modes, weight) if n_states is None else _best(modes, n_states, weight)
+        if n_states is None:  # as many separated clusters as there are, or the best separated ones
+            every = _separations(modes, weight)
+            clear = [clusters for clusters in every if _is_clear(clusters)]
+            found = clear[-1] if clear else min(every[:r], key=lambda clusters: clusters.valley)
+        else:
+            found = _best(modes, n_states, weight)
         centres, valley = found.centres, found.valley
         used, transformation = modes[:, : centres.shape[1]], None
         if len(centres) == used.shape[1] + 1:
@@ -338,13 +343,6 @@ def _separations(modes: np.ndarray, weight: np.ndarray | None = None) -> list[_C
 
 def _is_clear(found: _Clusters) -> bool:
     return found.valley < 1 and found.valley - found.error < SEPARATED and found.rarest >= RAREST
-
-
-def _best_separated(modes: np.ndarray, weight: np.ndarray | None) -> _Clusters:
-    """Return as many separated clusters as there are, or the best separated ones."""
-    found = _separations(modes, weight)
-    clear = [clusters for clusters in found if _is_clear(clusters)]
-    return clear[-1] if clear else min(found[: modes.shape[1]], key=lambda clusters: clusters.valley)
 
 
 def _best(modes: np.ndarray, n_states: int, weight: np.ndarray | None = None) -> _Clusters:

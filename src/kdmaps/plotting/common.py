@@ -62,31 +62,25 @@ def integer_ticks(axis: Axis) -> None:
 
 def plain_log_ticks(axis: Axis) -> None:
     """Label plain numbers: 1, 2 and 5 of each decade, or 1 and 3, or powers of ten, as many as fit."""
+    from matplotlib.axis import XAxis
     from matplotlib.ticker import LogLocator, NullFormatter
+
+    wide = isinstance(axis, XAxis)
 
     class Fitting(LogLocator):
         def tick_values(self, vmin: float, vmax: float) -> Sequence[float]:
-            self.set_params(subs=_fitting_subs(axis, vmin, vmax))
+            length = (3 if wide else 2) * axis.get_tick_space()  # in font sizes, as matplotlib allows for a label
+            ends = [f"{10.0 ** np.floor(np.log10(end)):g}" for end in (vmin, vmax) if end > 0]
+            needed = 0.65 * max(map(len, ends), default=1) + 0.6 if wide else 1.4  # of a label, with a space
+            decades = abs(np.log10(vmax / vmin)) if vmin > 0 and vmax > 0 else 0.0
+            # The closest of 1, 2 and 5 are log₁₀ 2 decades apart.
+            choices = ((np.log10(2), (1, 2, 5)), (np.log10(3), (1, 3)))
+            self.set_params(subs=next((subs for apart, subs in choices if decades * needed <= apart * length), (1,)))
             return super().tick_values(vmin, vmax)
 
     axis.set_major_locator(Fitting())
     axis.set_major_formatter("{x:g}")
     axis.set_minor_formatter(NullFormatter())
-
-
-def _fitting_subs(axis: Axis, low: float, high: float) -> tuple[int, ...]:
-    """Return the multiples of powers of ten whose labels fit; the closest of 1, 2 and 5 are log₁₀ 2 decades apart."""
-    from matplotlib.axis import XAxis
-
-    wide = isinstance(axis, XAxis)
-    length = (3 if wide else 2) * axis.get_tick_space()  # in font sizes: the space that matplotlib allows for a label
-    ends = [f"{10.0 ** np.floor(np.log10(end)):g}" for end in (low, high) if end > 0]
-    needed = 0.65 * max(map(len, ends), default=1) + 0.6 if wide else 1.4  # of a label, with a space
-    decades = abs(np.log10(high / low)) if low > 0 and high > 0 else 0.0
-    for subs, apart in (((1, 2, 5), np.log10(2)), ((1, 3), np.log10(3))):
-        if decades * needed <= apart * length:
-            return subs
-    return (1,)
 
 
 def coordinates_of(X: Any, coordinates: Sequence[int]) -> tuple[np.ndarray, list[int], list[str]]:

@@ -71,7 +71,13 @@ class Problem(ABC):
         r : int
             Number of modes to be compared with the reference.
         """
-        return self.eigenfunctions(X, self._complete_cluster(check_positive_integer("r", r)))
+        k = 2 * check_positive_integer("r", r)
+        while True:
+            rates = self._rates(k)
+            last = rates[r - 1] * (1 + self.cluster_tolerance)
+            if rates[-1] > last:
+                return self.eigenfunctions(X, int(np.searchsorted(rates, last, side="right")))
+            k *= 2
 
     def simulate(
         self,
@@ -125,16 +131,6 @@ class Problem(ABC):
         n_frames, substeps = check_positive_integer("n_frames", n_frames), check_positive_integer("substeps", substeps)
         step = check_positive_number("time_step", time_step) / substeps
         return self.simulate(substeps * (n_frames - 1) + 1, step, random_state=random_state)[0, ::substeps].copy()
-
-    def _complete_cluster(self, r: int) -> int:
-        """Return the number of modes up to the end of the cluster of mode r."""
-        k = 2 * r
-        while True:
-            rates = self._rates(k)
-            last = rates[r - 1] * (1 + self.cluster_tolerance)
-            if rates[-1] > last:
-                return int(np.searchsorted(rates, last, side="right"))
-            k *= 2
 
     @abstractmethod
     def _sample(self, n: int, rng: np.random.Generator) -> Array: ...

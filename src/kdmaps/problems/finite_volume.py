@@ -41,16 +41,15 @@ class _Grid(NamedTuple):
 
     axes: tuple[Array, Array]
     values: Array  # V at the centres
-    inside: np.ndarray  # cells that are not left out
+    number: np.ndarray  # of the cells that are not left out, -1 for the others
     sides: tuple[np.ndarray, np.ndarray]  # numbers of the cells at each face
     faces: Array  # V at the faces
     squared_widths: Array
 
     def filled(self, function: Array) -> Array:
         """Return a function on all cells: cells left out take the value of the nearest remaining cell."""
-        number = np.cumsum(self.inside).reshape(self.inside.shape) - 1
-        nearest = distance_transform_edt(~self.inside, return_distances=False, return_indices=True)
-        return function[number[tuple(nearest)]]
+        nearest = distance_transform_edt(self.number < 0, return_distances=False, return_indices=True)
+        return function[self.number[tuple(nearest)]]
 
 
 class Interval:
@@ -179,7 +178,7 @@ class Rectangle:
 
     def _solve(self, cells: int, k: int) -> tuple[tuple[Array, Array], Array, Array]:
         grid = self._grid(cells)
-        v, inside = grid.values, grid.inside
+        v, inside = grid.values, grid.number >= 0
         diagonal = np.zeros(inside.sum())
         i, j = grid.sides
         np.add.at(diagonal, i, np.exp(v[inside][i] - grid.faces) / grid.squared_widths)
@@ -205,9 +204,9 @@ class Rectangle:
         borders are not borders of cells; it hardly matters for sets in wells.
         """
         grid = self._grid(4 * self.cells)
-        points = np.stack(np.meshgrid(*grid.axes, indexing="ij"), axis=-1)[grid.inside]
+        points = np.stack(np.meshgrid(*grid.axes, indexing="ij"), axis=-1)[grid.number >= 0]
         low, high = source(points), target(points)
-        v = grid.values[grid.inside]
+        v = grid.values[grid.number >= 0]
         (i, j), mass = grid.sides, np.exp(v.min() - v)
         conductance = np.exp(v.min() - grid.faces) / grid.squared_widths
         upper = csc_array((conductance, (i, j)), shape=(len(v), len(v)))
@@ -227,16 +226,15 @@ class Rectangle:
         x, y = ((e[:-1] + e[1:]) / 2 for e in edges)
         v = self._values((x, y))
         inside = v - v.min() < CUTOFF
-        number = np.cumsum(inside).reshape(inside.shape) - 1
+        number = np.where(inside, np.cumsum(inside).reshape(inside.shape) - 1, -1)
         parts = []
         for axis, faces in enumerate(((edges[0][1:-1], y), (x, edges[1][1:-1]))):
-            low = tuple(slice(None, -1) if a == axis else slice(None) for a in (0, 1))
-            high = tuple(slice(1, None) if a == axis else slice(None) for a in (0, 1))
-            both = inside[low] & inside[high]
+            low, high = np.delete(number, -1, axis), np.delete(number, 0, axis)
+            both = (low >= 0) & (high >= 0)
             squared = np.full(np.count_nonzero(both), (edges[axis][1] - edges[axis][0]) ** 2)
-            parts.append((number[low][both], number[high][both], self._values(faces)[both], squared))
+            parts.append((low[both], high[both], self._values(faces)[both], squared))
         i, j, values, squared = (np.concatenate(column) for column in zip(*parts, strict=True))
-        return _Grid((x, y), v, inside, (i, j), values, squared)
+        return _Grid((x, y), v, number, (i, j), values, squared)
 
 
 def sample_box(

@@ -347,6 +347,8 @@ def _show_argument(value: Any) -> str:
 
 def _program(model: Any, given: dict[str, str], reading: str | None) -> str:
     """Write a program that repeats the fit; arguments that cannot be written as code are names in it."""
+    import kdmaps  # classes that it has are imported from there, others from their module up to its private part
+
     parameters = model.get_params(deep=False)
     named = {name: value for name, value in parameters.items() if not _is_code(value)}
     changes: dict[str, Any] = {name: _Name(name) for name in named}
@@ -355,7 +357,9 @@ def _program(model: Any, given: dict[str, str], reading: str | None) -> str:
     plain = clone(model).set_params(**changes)
     written = [value for name, value in parameters.items() if name not in named]
     classes = {type(model), *_classes_in(written)}
-    imports = {f"from {_public_module(c)} import {c.__name__}" for c in classes if c.__module__ != "builtins"}
+    classes = {c for c in classes if c.__module__ != "builtins"}
+    known = {c: "kdmaps" if getattr(kdmaps, c.__name__, None) is c else c.__module__ for c in classes}
+    imports = {f"from {module.partition('._')[0]} import {c.__name__}" for c, module in known.items()}
     if reading is None:
         needed = [f"# {name}: the given {_show_argument(value)}" for name, value in named.items()]
         needed += [f"# {name}: as given to fit, {text}" for name, text in given.items()]
@@ -391,13 +395,6 @@ class _Name(str):
 
     __slots__ = ()
     __repr__ = str.__str__
-
-
-def _public_module(cls: type) -> str:
-    """Return the module that users import a class from: kdmaps itself, or else its module up to the private part."""
-    import kdmaps
-
-    return "kdmaps" if getattr(kdmaps, cls.__name__, None) is cls else cls.__module__.partition("._")[0]
 
 
 def _fingerprint(X: np.ndarray) -> str:

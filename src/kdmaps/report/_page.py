@@ -139,26 +139,19 @@ def render_report(
         reading, max_points, koopman,
     )  # fmt: skip
     shown = summary.warnings if warnings is None else warnings
+    effective = "" if summary.effective_samples is None else f" ({summary.effective_samples:,.0f} effective)"
+    facts = [("samples" if summary.lag is None else "frames", f"{len(X):,}{effective}")]
+    if summary.lag is not None:
+        facts.append(("lag", summary.lag_time))
+    if koopman is None:  # singular functions need not be slow
+        facts += [("longest time scale", summary.slowest), ("next mode faster by a factor of", f"{summary.gap:.4g}")]
+    if summary.search is not None:
+        facts.append(("agreement of the folds", f"{summary.search.fold_agreement:.3f}"))
     return render_page(
         title,
         summary.verdict(count_states(subject.states), len(shown), "" if koopman is None else koopman.slowest(unit)),
         [section(subject) for section in SECTIONS],
-        facts=_facts(subject),
+        facts=facts,
         warnings=shown,
         notes=notes,
     )
-
-
-def _facts(subject: Subject) -> list[tuple[str, str]]:
-    """Return the numbers at the top of the page."""
-    summary, effective = subject.summary, subject.summary.effective_samples
-    times = [("longest time scale", summary.slowest), ("next mode faster by a factor of", f"{summary.gap:.4g}")]
-    return [
-        (
-            "samples" if summary.lag is None else "frames",
-            f"{len(subject.X):,}{'' if effective is None else f' ({effective:,.0f} effective)'}",
-        ),
-        *([] if summary.lag is None else [("lag", summary.lag_time)]),
-        *(times if subject.koopman is None else []),  # singular functions need not be slow
-        *([] if summary.search is None else [("agreement of the folds", f"{summary.search.fold_agreement:.3f}")]),
-    ]

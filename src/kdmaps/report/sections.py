@@ -98,6 +98,8 @@ def render_page(
 
     folder = files("kdmaps.report")
     page, style, script = ((folder / f"page.{kind}").read_text(encoding="utf-8") for kind in ("html", "css", "js"))
+    epoch = os.environ.get("SOURCE_DATE_EPOCH")  # of reproducible builds
+    today = date.today() if epoch is None else datetime.fromtimestamp(int(epoch), UTC).date()
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters |= {"code": _with_code, "kind": lambda block: type(block).__name__}
     return environment.from_string(page).render(
@@ -107,7 +109,7 @@ def render_page(
         facts=facts,
         warnings=warnings,
         notes=[part for part in notes.split("\n\n") if part.strip()],
-        date=_today().isoformat(),
+        date=today.isoformat(),
         style=style,
         script=script,
         versions=library_versions(),
@@ -119,9 +121,3 @@ def _with_code(text: str) -> Markup:
     from markupsafe import Markup, escape
 
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
-
-
-def _today() -> date:
-    """Return the date, or the date of reproducible builds if SOURCE_DATE_EPOCH is set."""
-    epoch = os.environ.get("SOURCE_DATE_EPOCH")
-    return date.today() if epoch is None else datetime.fromtimestamp(int(epoch), UTC).date()

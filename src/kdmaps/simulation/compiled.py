@@ -18,22 +18,19 @@ def _dot(a, b):
 
 
 @njit(nogil=True, cache=True)
-def torsion_angle(a: np.ndarray, b: np.ndarray, c: np.ndarray, d: np.ndarray) -> float:
-    """Return the torsion of four points, positive if the far bond is turned clockwise (IUPAC)."""
-    f, g, h = b - a, c - b, d - c
-    m, n = _cross(f, g), _cross(g, h)
-    return np.arctan2(_dot(f, n) * np.sqrt(_dot(g, g)), _dot(m, n))
-
-
-@njit(nogil=True, cache=True)
 def internal_columns(frames: np.ndarray, internal: Internal, out: np.ndarray) -> None:
-    """Write cos and sin of torsions, and distances, of all frames to their columns of `out`."""
+    """Write cos and sin of torsions, and distances, of all frames to their columns of `out`.
+
+    A torsion is positive if the far bond is turned clockwise (IUPAC).
+    """
     torsions, torsion_columns, pairs, pair_columns = internal
     for i in range(frames.shape[0]):
         x = frames[i]
         for k in range(torsions.shape[0]):
             t = torsions[k]
-            angle = torsion_angle(x[t[0]], x[t[1]], x[t[2]], x[t[3]])
+            f, g, h = x[t[1]] - x[t[0]], x[t[2]] - x[t[1]], x[t[3]] - x[t[2]]
+            m, n = _cross(f, g), _cross(g, h)
+            angle = np.arctan2(_dot(f, n) * np.sqrt(_dot(g, g)), _dot(m, n))
             out[i, torsion_columns[k]] = np.cos(angle)
             out[i, torsion_columns[k] + 1] = np.sin(angle)
         for k in range(pairs.shape[0]):

@@ -368,14 +368,11 @@ def _force(field: Field, columns: Columns, method: str) -> tuple[Any, str]:
         return _table_force(openmm, torsions, table), f"table of {len(table)} points"
     particles = sorted({atom for one in columns.inputs for atom in one.atoms})
     number = {atom: place for place, atom in enumerate(particles)}
-    local = Columns([_renumbered(one, number) for one in columns.inputs])
-    return openmm.PythonForce(PointForce(local, field), {}, particles), "python"
-
-
-def _renumbered(one: Input, number: dict[int, int]) -> Input:
-    if isinstance(one, Distance):
-        return Distance(number[one.i], number[one.j])
-    return replace(one, atoms=tuple(number[atom] for atom in one.atoms))
+    local: list[Input] = []
+    for one in columns.inputs:
+        atoms = tuple(number[atom] for atom in one.atoms)
+        local.append(Distance(*atoms) if isinstance(one, Distance) else replace(one, atoms=atoms))
+    return openmm.PythonForce(PointForce(Columns(local), field), {}, particles), "python"
 
 
 def _table(field: Field, n_torsions: int) -> np.ndarray:

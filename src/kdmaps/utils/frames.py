@@ -23,8 +23,8 @@ def check_rows(X: Any, **columns: Any) -> None:
     if isinstance(X, list | tuple):
         refuse_masked("X", *X)
         for i, part in enumerate(X if hasattr(next(iter(X), None), "index") else ()):
-            parts = {name: given[i] for name, given in columns.items() if _is_listed(given, len(X))}
-            check_rows(part, **parts)
+            listed = {name: given for name, given in columns.items() if isinstance(given, list | tuple)}
+            check_rows(part, **{name: g[i] for name, g in listed.items() if len(g) == len(X) and all(map(np.ndim, g))})
     refuse_masked("X", X)
     labels: Any = getattr(X, "index", None)
     for name, column in columns.items():
@@ -37,10 +37,6 @@ def check_rows(X: Any, **columns: Any) -> None:
                 f"{name} has the row labels of X in another order; give {name}.loc[X.index], or, if its rows are those "
                 f"of X as they stand, {name}.to_numpy()."
             )
-
-
-def _is_listed(given: Any, number: int) -> bool:
-    return isinstance(given, list | tuple) and len(given) == number and all(np.ndim(part) for part in given)
 
 
 def refuse_masked(name: str, *values: Any) -> None:
