@@ -74,8 +74,8 @@ class _Radial(_Family):
             yield slope * ((x[:, None] - z[None, :]) * inverse)
 
     def spectral_scale(self, uniforms: np.ndarray) -> np.ndarray:
-        """Quantile function of the random factor τ in w = τ g/σ, g standard normal."""
-        raise NotImplementedError
+        """Quantile function of the random factor τ in w = τ g/σ, g standard normal; τ = 1 by default."""
+        return np.ones_like(uniforms)
 
     def frequencies(self, normals: np.ndarray, uniforms: np.ndarray) -> np.ndarray:
         self._check_dim(normals)
@@ -102,9 +102,6 @@ class Gaussian(_Radial):
 
     def profile(self, s: Any, order: int = 0) -> Any:
         return namespace(s).exp(-s / 2) * (-0.5) ** order
-
-    def spectral_scale(self, uniforms: np.ndarray) -> np.ndarray:
-        return np.ones_like(uniforms)
 
 
 class Matern(_Radial):
@@ -137,6 +134,7 @@ class Matern(_Radial):
             raise ValueError(f"nu must be a positive half-integer (1/2, 3/2, 5/2, ...), got {nu!r}.")
         self.nu: float = float(nu)
         self.smoothness: float = 2 * (self.nu - 0.5)
+        self._at_zero = float(special.gamma(self.nu) * 2 ** (self.nu - 0.5) / np.sqrt(np.pi))
 
     def _parameters(self) -> dict[str, Any]:
         return {"nu": self.nu, **super()._parameters()}
@@ -145,10 +143,6 @@ class Matern(_Radial):
         xp = namespace(s)
         t = xp.sqrt(2 * self.nu * xp.maximum(s, _TINY))
         return (-self.nu) ** order / self._at_zero * _bessel_profile(self.nu - order, t, xp)
-
-    @property
-    def _at_zero(self) -> float:
-        return float(special.gamma(self.nu) * 2 ** (self.nu - 0.5) / np.sqrt(np.pi))
 
     def value_and_slope(self, s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         if self.smoothness < 1:

@@ -34,9 +34,6 @@ class Metric(Kernel):
     array([[0.6065, 0.6065]])
     """
 
-    kernel: Kernel
-    root: np.ndarray
-
     def __init__(self, kernel: Kernel, root: ArrayLike):
         H = as_numbers("root", root, "a finite matrix")
         if H.ndim != 2 or H.shape[0] < H.shape[1] or H.size == 0 or not np.all(np.isfinite(H)):
@@ -44,7 +41,8 @@ class Metric(Kernel):
             raise ValueError(
                 f"root must be a finite matrix with at most as many columns as rows, got shape {H.shape}{damage}."
             )
-        self.kernel, self.root = kernel, H
+        self.kernel: Kernel = kernel
+        self.root: np.ndarray = H
 
     @property
     def smoothness(self) -> float:  # type: ignore[override]

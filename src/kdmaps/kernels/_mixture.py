@@ -1,6 +1,6 @@
 """Convex mixtures of kernels."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -54,11 +54,8 @@ class Mixture(Kernel):
             for inner, part in kernel.components()
         ]
 
-    def _sum(self, evaluate: Callable[[Kernel], Any]) -> Any:
-        return sum(beta * evaluate(kernel) for beta, kernel in self.components())
-
     def __call__(self, X: np.ndarray, Z: np.ndarray | None = None) -> np.ndarray:
-        return self._sum(lambda k: k(X, Z))
+        return np.asarray(sum(beta * kernel(X, Z) for beta, kernel in self.components()))
 
     def partials(self, X: np.ndarray, Z: np.ndarray) -> Iterator[np.ndarray]:
         betas, kernels = zip(*self.components(), strict=True)
@@ -77,12 +74,11 @@ class Mixture(Kernel):
         first = self.linear_map
         if first is None:
             raise NotImplementedError(f"{self!r} is not radial")
-
-        def scaled(kernel: Kernel) -> Any:
+        total: Any = 0
+        for beta, kernel in self.components():
             square = cast(float, _ratio(kernel.linear_map, first)) ** 2  # s of the component = square · s
-            return square**order * kernel.profile(square * s, order)
-
-        return self._sum(scaled)
+            total = total + beta * (square**order * kernel.profile(square * s, order))
+        return total
 
     def to_dict(self) -> dict[str, Any]:
         return {
