@@ -112,6 +112,10 @@ class FourierBasis(Basis):
         Y = np.subtract(X, self.origin, order="C").astype(self.dtype, copy=False)
         return Y, max(Y.max(initial=0.0), -Y.min(initial=0.0)) * self._reach
 
+    def _of_waves(self, coefficients: np.ndarray) -> np.ndarray:
+        """Return the coefficients of the waves [cos, sin]."""
+        return coefficients * self._amplitude[:, None]
+
     def _waves(self, X: np.ndarray, n_rows: float | None = None) -> np.ndarray:
         """Return [cos, sin] of the angles; X may be part of `n_rows` rows."""
         Y, bound = self._centred(X)
@@ -124,7 +128,7 @@ class FourierBasis(Basis):
         return np.multiply(waves, self._amplitude, out=waves if waves.dtype == np.float64 else None)
 
     def combine(self, X: np.ndarray, coefficients: np.ndarray, n_rows: float | None = None) -> np.ndarray:
-        out, scaled = np.empty((X.shape[0], coefficients.shape[1])), coefficients * self._amplitude[:, None]
+        out, scaled = np.empty((X.shape[0], coefficients.shape[1])), self._of_waves(coefficients)
         for part in slices(X.shape[0], BLOCK_ROWS):  # waves stay in the cache
             out[part] = self._waves(X[part], n_rows or len(X)) @ scaled
         return out
@@ -135,20 +139,20 @@ class FourierBasis(Basis):
 
     def _directed(self, coefficients: np.ndarray, directions: np.ndarray) -> np.ndarray:
         """Return factors (2q, r·d) of the waves in derivatives along the `directions` (q, d) of the frequencies."""
-        q, a = self.frequencies.shape[0], coefficients * self._amplitude[:, None]
+        q, a = self.frequencies.shape[0], self._of_waves(coefficients)
         turned = np.concatenate([a[q:], -a[:q]])  # differentiation exchanges cosine and sine
         return (turned[:, :, None] * np.tile(directions, (2, 1))[:, None, :]).reshape(2 * q, -1)
 
     def slopes(self, X: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
         """Return c of shape (n, r, q) in ∇ Σ_m a_mk φ_m(x_i) = Σ_j c_ikj w_j."""
-        q, a, waves = self.frequencies.shape[0], coefficients * self._amplitude[:, None], self._waves(X)
+        q, a, waves = self.frequencies.shape[0], self._of_waves(coefficients), self._waves(X)
         return waves[:, None, :q] * a[q:].T - waves[:, None, q:] * a[:q].T
 
     def energies(
         self, X: np.ndarray, coefficients: np.ndarray, root: np.ndarray, n_rows: float | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         r, directions = coefficients.shape[1], times(self._rotated if np.ndim(root) == 0 else self.frequencies, root)
-        factors = np.hstack([coefficients * self._amplitude[:, None], self._directed(coefficients, directions)])
+        factors = np.hstack([self._of_waves(coefficients), self._directed(coefficients, directions)])
         values, energies = np.empty((2, X.shape[0], r))
         for part in slices(X.shape[0], BLOCK_ROWS):
             found = self._waves(X[part], n_rows or len(X)) @ factors
@@ -261,23 +265,8 @@ class RandomPhaseBasis(FourierBasis):
     def features(self, X: np.ndarray, n_rows: float | None = None) -> np.ndarray:
         return self._mixed(super().features(X, n_rows), 1)
 
-    def _of_pairs(self, coefficients: np.ndarray) -> np.ndarray:
-        """Return the coefficients of the pairs of cosine and sine."""
-        return np.tile(coefficients, (2, 1)) * self._mix[:, None]
-
-    def combine(self, X: np.ndarray, coefficients: np.ndarray, n_rows: float | None = None) -> np.ndarray:
-        return super().combine(X, self._of_pairs(coefficients), n_rows)
-
-    def gradient(self, X: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-        return super().gradient(X, self._of_pairs(coefficients))
-
-    def slopes(self, X: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-        return super().slopes(X, self._of_pairs(coefficients))
-
-    def energies(
-        self, X: np.ndarray, coefficients: np.ndarray, root: np.ndarray, n_rows: float | None = None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        return super().energies(X, self._of_pairs(coefficients), root, n_rows)
+    def _of_waves(self, coefficients: np.ndarray) -> np.ndarray:
+        return super()._of_waves(np.tile(coefficients, (2, 1)) * self._mix[:, None])
 
     def finish(self, states: list[Any], constant: np.ndarray | None, sign: float) -> Sums:
         total, *grams = super().finish(states, constant, sign)

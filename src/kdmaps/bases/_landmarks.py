@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -126,18 +126,17 @@ class LandmarkBasis(Basis):
         scaled = self.kernel.log_slope is not None and tensor.scalar is None and tensor.factor is None
         # For a constant log_slope, g is a multiple of φ, and so is its Gram matrix.
         values, slope = (self.kernel.profile(s), None) if scaled else self.kernel.value_and_slope(s)
+        self._add_values(state, values, root_weight)
         if tensor.factor is not None:
             slopes = (2 * root_weight)[:, None] * slope
             for direction in self.kernel.coordinates(np.moveaxis(tensor.factor, 2, 0)):
                 along = np.einsum("nd,nd->n", y, direction)[:, None] - direction @ zeta.T
                 add_gram(state.directed, slopes * along)  # type: ignore[arg-type]
             if constant is None:
-                self._add_values(state, values, root_weight)
                 return
         if state.cross is None:
             state.cross, state.slopes = np.zeros_like(state.gram), np.zeros_like(state.gram)
         metric, stretched = self.metric(constant)
-        self._add_values(state, values, root_weight)
         if self.kernel.log_slope is not None and tensor.scalar is None:
             slopes = values
         else:
@@ -320,8 +319,6 @@ class DictionaryBasis(LandmarkBasis):
     """
 
     kernels: tuple[Kernel, ...]
-    landmarks: np.ndarray
-    origin: np.ndarray
 
     def __init__(self, kernels: Sequence[Kernel], landmarks: np.ndarray, origin: np.ndarray):
         self.kernel: Any = _Stack(kernels)
@@ -336,11 +333,10 @@ class DictionaryBasis(LandmarkBasis):
         return np.stack([LandmarkBasis(kernel, self.landmarks, self.origin).ridge for kernel in self.kernels])
 
 
-class _Stack:
+class _Stack(NamedTuple):
     """The kernel matrices of several kernels side by side."""
 
-    def __init__(self, kernels: Sequence[Kernel]):
-        self.kernels = kernels
+    kernels: Sequence[Kernel]
 
     def __call__(self, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
         return np.hstack([kernel(X, Z) for kernel in self.kernels])
