@@ -76,12 +76,13 @@ class TangentDiffusion:
     floor: float | str = "auto"
     max_samples: int = 10_000
 
-    def fit(self, X: np.ndarray, sample_weight: np.ndarray | None = None) -> TangentSpaces:
+    def fit(self, X: np.ndarray | Source, sample_weight: np.ndarray | None = None) -> TangentSpaces:
         """Return tangent spaces of the samples X; samples of weight 0 are left out, other weights have no effect."""
-        X, sample_weight = self._drawn(ArraySource(X, checked=True), sample_weight)
-        X = X if sample_weight is None else X[sample_weight > 0]
-        X = np.unique(np.asarray(X, dtype=np.float64), axis=0)  # without repetitions
-        dim = X.shape[1]
+        source, rng = X if isinstance(X, Source) else ArraySource(X, checked=True), np.random.RandomState(0)
+        dim = source.n_features
+        self._check(dim)
+        _, X, weight = source.sample(self.max_samples, rng, sample_weight)
+        X = np.unique(np.asarray(X if weight is None else X[weight > 0], dtype=np.float64), axis=0)
         choices = [choice for choice in self._choices(X) if choice[2] < 1]
         if not choices:
             if self.dimension != dim and dim > 1:
@@ -94,11 +95,6 @@ class TangentDiffusion:
             return TangentSpaces(X[:1], dim, 0, 1.0)
         k, dimension, ratio = min(choices, key=lambda choice: choice[2])
         return TangentSpaces(X, dimension, k, ratio if self.floor == "auto" else float(self.floor))
-
-    def _drawn(self, source: Source, sample_weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray | None]:
-        """Return the samples among which neighbours are searched, independent of how the data are stored."""
-        self._check(source.shape[1])
-        return source.sample(self.max_samples, np.random.RandomState(0), sample_weight)[1:]
 
     def _choices(self, X: np.ndarray) -> Iterator[tuple[int, int, float]]:
         """Yield size of neighbourhoods, dimension, and the ratio of normal to tangential variance."""
@@ -220,8 +216,6 @@ def checked_tensor(
         raise ValueError(f"diffusion must be None, 'tangent', a number, an array or a callable, got {diffusion!r}.")
     if isinstance(diffusion, str | TangentDiffusion):
         settings = TangentDiffusion() if isinstance(diffusion, str) else diffusion
-        if isinstance(X, Source) and spaces is None:
-            X, sample_weight = settings._drawn(X, sample_weight)
         return TangentTensor(settings.fit(X, sample_weight) if spaces is None else spaces)
     tensor = DiffusionTensor(diffusion, X.shape[1])
     if X.shape[0] is not None:
