@@ -318,11 +318,11 @@ class DictionaryBasis(LandmarkBasis):
     origin : ndarray of shape (d,)
     """
 
-    kernels: tuple[Kernel, ...]
-
     def __init__(self, kernels: Sequence[Kernel], landmarks: np.ndarray, origin: np.ndarray):
         self.kernel: Any = _Stack(kernels)
-        self.kernels, self.landmarks, self.origin = tuple(kernels), landmarks, origin
+        self.kernels: tuple[Kernel, ...] = tuple(kernels)
+        self.landmarks: np.ndarray = landmarks
+        self.origin: np.ndarray = origin
         self.n_features: int = len(kernels) * len(landmarks)
         self.centred_landmarks: np.ndarray = landmarks - origin
         self.radial = False

@@ -35,13 +35,11 @@ BLOCKS_AHEAD = 2
 class DaskSource(Source):
     """Rows of a Dask array or data frame; unknown lengths of blocks are computed when row numbers are needed."""
 
-    array: Any
-
     many_passes = True
     has_rows = True
 
     def __init__(self, X: Any):
-        self.array = X
+        self.array: Any = X
         if not isinstance(X, da.Array):
             names = list(X.columns)
             self.feature_names: list[str] | None = names if all(isinstance(name, str) for name in names) else None
@@ -239,13 +237,6 @@ class DaskSource(Source):
 
 
 # --- tasks, which run on a worker -------------------------------------------------------------------------------------
-@contextmanager
-def _one_core() -> Iterator[None]:
-    """Use one core, as Dask assumes for a task: neither BLAS nor the chunk loop start threads."""
-    with one_blas_thread(), single_thread():
-        yield
-
-
 def _rows(block: Any, start: int, chosen: slice | np.ndarray = slice(None)) -> np.ndarray:
     rows = as_rows(block, 0)
     numbers = np.arange(start, start + len(rows))
@@ -262,7 +253,7 @@ def _block_sums(
 ) -> Sums:
     basis, sets, options = shared
     rows = ArraySource(_rows(block, start), checked=True)
-    with _one_core():
+    with one_blas_thread(), single_thread():  # Dask assumes that a task uses one core
         return form.pack(rows.moments(form, basis, weight, labels, sets, **options))
 
 
@@ -283,7 +274,7 @@ def _project(block: Any, basis: Any, factors: np.ndarray, block_info: Any = None
         if np.isnan(start):
             raise ValueError(f"Block {block_info[0]['chunk-location'][0]}: {error}") from None
         raise
-    with _one_core():
+    with one_blas_thread(), single_thread():
         pieces = [
             basis.features(np.asarray(rows[cut], dtype=np.float64)) for cut in slices(len(rows), basis.chunk_rows)
         ]

@@ -27,14 +27,12 @@ MIN_RUNS = 60
 class PairSource(Source):
     """Pairs of frames, rows of 2d numbers, from any source; `order` sorts interleaved trajectories."""
 
-    many_passes: bool
-    has_rows: bool
-
     def __init__(self, pairs: Source, order: np.ndarray | None = None):
         self.pairs: Source = pairs
         self._order = order
         self.n_features: int = pairs.n_features // 2
-        self.many_passes, self.has_rows = pairs.many_passes, pairs.has_rows
+        self.many_passes: bool = pairs.many_passes
+        self.has_rows: bool = pairs.has_rows
         self._drawn: Sample | None = None
 
     @property
@@ -95,14 +93,12 @@ class PairSource(Source):
 class ArrayPairs(Source):
     """Pairs of rows of an array in memory or mapped from a file; only one chunk of pairs is copied at a time."""
 
-    n_samples: int
-    n_features: int
-
     has_rows = True
 
     def __init__(self, frames: ArraySource, starts: np.ndarray, ends: np.ndarray):
         self._frames, self._starts, self._ends = frames, starts, ends
-        self.n_samples, self.n_features = len(starts), 2 * frames.n_features
+        self.n_samples: int = len(starts)
+        self.n_features: int = 2 * frames.n_features
         self.many_passes: bool = frames.many_passes
 
     def read(self, part: Any) -> Part:

@@ -186,6 +186,15 @@ class Sample(NamedTuple):
     X: np.ndarray
     weight: np.ndarray | None
 
+    def take(self, kept: np.ndarray) -> Sample:
+        """Return some of these rows."""
+        return Sample(self.rows[kept], self.X[kept], None if self.weight is None else self.weight[kept])
+
+    def thinned(self, most: int, seed: int) -> Sample:
+        """Return at most this many of these rows, drawn at random, in their order."""
+        n = len(self.rows)
+        return self if n <= most else self.take(np.sort(np.random.RandomState(seed).permutation(n)[:most]))
+
     def counted(self, n_components: int) -> tuple[np.ndarray, np.ndarray | None]:
         """Return the rows of positive weight, and their weights; raise if they are too few for so many modes."""
         X, weight = self.X, self.weight
@@ -209,10 +218,6 @@ class ArraySource(Source):
         Skip the test for NaN and infinity. Otherwise an array in memory is tested once, a mapped file at every read.
     """
 
-    array: np.ndarray
-    n_samples: int | None
-    n_features: int
-
     has_rows = True
 
     def __init__(self, array: np.ndarray, checked: bool = False):
@@ -224,8 +229,10 @@ class ArraySource(Source):
         for number, what in zip(array.shape, ("sample", "feature"), strict=True):
             if number == 0:
                 raise ValueError(f"Found array with 0 {what}(s) in X, while a minimum of 1 is required.")
-        self.array, self._checked = array, checked
-        self.n_samples, self.n_features = array.shape
+        self.array: np.ndarray = array
+        self._checked = checked
+        self.n_samples: int | None = array.shape[0]
+        self.n_features: int = array.shape[1]
         self._map: mmap.mmap | None = getattr(array, "_mmap", None)
         self.many_passes: bool = self._map is None
         # A private mapping ("c") may contain changes that are not in the file.

@@ -38,8 +38,6 @@ class StreamSource(Source):
         Names of the columns.
     """
 
-    feature_names: list[str] | None
-
     def __init__(
         self,
         start: Callable[[], Iterator[Any]],

@@ -61,7 +61,7 @@ def evidence_of_fit(
     At most `most` rows of `sample`, drawn from `source`, are used; `groups` are the trajectories of all its samples,
     and `right` the modes of second frames if they differ. The rows of folds `cv` that are blocks are frames.
     """
-    sample = _thinned(sample, most, seed)
+    sample = sample.thinned(most, seed)
     trajectories = None if groups is None else trajectories_of(np.asarray(groups)[sample.rows], len(sample.X))
     projected, X, r = _with_next(basis, modes), np.asarray(sample.X, dtype=np.float64), len(modes.rates)
     settings, tests = (sample, moments.count, trajectories), None
@@ -72,8 +72,7 @@ def evidence_of_fit(
         # Rows of a sorted table are independent, as for the folds; some rows of a trajectory may look like a table.
         if few and not isinstance(cv, BlockedKFold) and order_in(source, sample).sorted:
             order = np.random.RandomState(seed).permutation(len(X))
-            weight = None if sample.weight is None else sample.weight[order]
-            sample = Sample(sample.rows[order], sample.X[order], weight)
+            sample = sample.take(order)
             found = evidence_of(values[order], energies[order], sample, moments.count)
     else:
         values = values_at(projected, X)
@@ -176,14 +175,6 @@ def optimism(chosen: Candidate) -> tuple[np.ndarray, np.ndarray]:
         if mean > SIGNIFICANT * error:
             ratios[cluster], errors[cluster] = np.exp(mean), error
     return ratios, errors
-
-
-def _thinned(sample: Sample, most: int, seed: int) -> Sample:
-    """Return at most this many of the rows, in their order."""
-    if len(sample.X) <= most:
-        return sample
-    kept = np.sort(np.random.RandomState(seed).permutation(len(sample.X))[:most])
-    return Sample(sample.rows[kept], sample.X[kept], None if sample.weight is None else sample.weight[kept])
 
 
 def _quotients(timescales: np.ndarray) -> np.ndarray:

@@ -200,10 +200,9 @@ class SearchData:
     @cached_property
     def trainings(self) -> list[Training]:
         """The training samples of every fold."""
-        (rows, X, weight), found = self.preview, []
+        preview, found = self.preview, []
         for labels in np.split(self.folds.assignment, len(self.folds), axis=1):
-            own = labels[rows, 0] == 1
-            drawn = Sample(rows[own], X[own], None if weight is None else weight[own])
+            drawn = preview.take(labels[preview.rows, 0] == 1)
             settings = (self.fit, self.bases, self.seed)
             found.append(Training(self.source, self.form, self.weight, labels, drawn, *settings))
         return found

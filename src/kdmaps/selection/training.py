@@ -58,9 +58,8 @@ class Training:
     @cached_property
     def typical(self) -> Sample:
         """A random subsample, for averages."""
-        rows, X, weight = self.drawn
-        kept = np.sort(np.random.RandomState(self.seed).permutation(len(X))[:TYPICAL_SAMPLES])
-        return Sample(rows[kept], np.asarray(X[kept], dtype=np.float64), None if weight is None else weight[kept])
+        few = self.drawn.thinned(TYPICAL_SAMPLES, self.seed)
+        return few._replace(X=np.asarray(few.X, dtype=np.float64))
 
     @cached_property
     def median(self) -> float:
