@@ -182,7 +182,8 @@ class AdaptiveDiffusionMap(SearchedModes):
             raise ValueError(f"search must be a KernelSearchCV or None, got {self.search!r}.")
         given = {} if self.search is None else self.search.get_params(deep=False)
         defaults = KernelSearchCV().get_params(deep=False)
-        if doubled := [name for name in OWN if name in given and not _equal(given[name], defaults[name])]:
+        other = [name for name in OWN if name in given and given[name] is not defaults[name]]
+        if doubled := [name for name in other if not np.isscalar(given[name]) or given[name] != defaults[name]]:
             raise ValueError(
                 f"search has {', '.join(f'{name}={given[name]!r}' for name in doubled)}; give "
                 f"{'it' if len(doubled) == 1 else 'them'} to AdaptiveDiffusionMap."
@@ -240,7 +241,3 @@ def _start(found: Search, width: float, regularizations: str | ArrayLike = "auto
     candidates = [c for trial in trials for c in found.data.evaluate(trial, select_by_timescale)]
     start = max(candidates, key=lambda c: c.order)
     return start if np.isfinite(start.value) else best
-
-
-def _equal(value: Any, default: Any) -> bool:
-    return value is default or (np.isscalar(value) and value == default)

@@ -1,7 +1,7 @@
 """One fit: sums over a source, the eigenproblem, and how reliable its modes are. `fit_modes` returns a `Fit`."""
 
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -52,11 +52,12 @@ class ModelSpec:
         if self.fit.rates == "cross-fitted" and self.basis.basis == "full":
             raise ValueError("basis='full' leaves no sample to test on; use another basis or rates='ritz'.")
 
-    def make_kernel(self, X: np.ndarray, weight: np.ndarray | None) -> Kernel:
-        """Return the kernel for samples like these."""
-        if isinstance(self.kernel, Kernel):
-            return self.kernel
-        return make_kernel(self.kernel, resolve_bandwidth(self.bandwidth, X, weight, self.seed))
+
+class Columns(NamedTuple):
+    """Number and names of the columns of X."""
+
+    n_features: int
+    names: np.ndarray | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,11 +97,6 @@ class Fit:
         if self.basis.dtype == np.float32:
             found += single_precision_warnings(self.moments, self.modes.coefficients)
         return found if self.trust is None else [*found, *self.trust.warnings()]
-
-
-def parameters_of(spec: Any) -> dict[str, Any]:
-    """Return the fields of a spec, which are named like the parameters of estimators."""
-    return {f.name: getattr(spec, f.name) for f in fields(spec)}
 
 
 def spec_of(cls: Any, estimator: Any) -> Any:
@@ -184,33 +180,30 @@ def fit_observations(
     weight: np.ndarray | None,
     groups: ArrayLike | None,
     before: Fit | None = None,
+    given: tuple[Basis, Sample] | None = None,
 ) -> Fit:
-    """Fit the modes of samples, or of pairs of frames if there is a lag, which must be a number."""
-    sample = _preview(source, spec, weight)
-    basis = _make_basis(source, spec, sample) if before is None else before.basis
-    return fit_in_basis(source, spec, form, weight, groups, basis, sample, before)
+    """Fit the modes of samples, or of pairs of frames if there is a lag, which must be a number.
 
-
-def fit_in_basis(
-    source: Source,
-    spec: ModelSpec,
-    form: EnergyForm | LaggedForm,
-    weight: np.ndarray | None,
-    groups: ArrayLike | None,
-    basis: Basis,
-    sample: Sample,
-    before: Fit | None = None,
-) -> Fit:
-    """Fit the modes in a given basis; `sample` of the source determines the evidence and the support."""
-    folds: list[tuple[Moments, Moments]] = []
+    A sample of the source determines the evidence, the support and, unless both are `given`, the basis.
+    """
+    if given is None:
+        sample = _preview(source, spec, weight)
+        basis = _make_basis(source, spec, sample) if before is None else before.basis
+    else:
+        basis, sample = given
+    parts: list[tuple[Moments, Moments]] = []
     if spec.fit.rates == "cross-fitted":
-        moments, folds = _fold_sums(source, spec, form, basis, weight, groups)
+        cv = spec.fit.with_folds(source, groups).splitter
+        splits = make_splits(cv, source.rows_for_splitters, groups, spec.fit.n_components, spec.seed)
+        landmarks = basis.landmarks if isinstance(basis, LandmarkBasis) else None
+        folds = make_folds(splits, source, weight, spec.fit.n_components, landmarks)
+        moments, parts = folds.moments(source, form, basis, weight, **spec.fit.summing)
     else:
         (moments,) = source.moments(form, basis, weight, **spec.fit.summing)
     earlier = (None, None) if before is None else (before.moments, before.partial.carry)
     total, carry = add_exactly(moments, *earlier)
     tangents = form.spaces if before is None else before.tangents
-    fitted = fit_sums(spec, FoldedMoments(basis, total, folds), tangents)
+    fitted = fit_sums(spec, FoldedMoments(basis, total, parts), tangents)
     support = before.support if before is not None and before.support is not None else Support.of(sample.X, spec.seed)
     support = support.extended((sample.X.min(axis=0), sample.X.max(axis=0))).extended(source.bounds())
     fitted = replace(fitted, support=support, partial=PartialState(carry))
@@ -238,22 +231,6 @@ def fit_sums(spec: ModelSpec, folded: FoldedMoments, tangents: TangentSpaces | N
     return Fit(basis, modes.by_timescale(), moments, tangents)
 
 
-def _fold_sums(
-    source: Source,
-    spec: ModelSpec,
-    form: EnergyForm | LaggedForm,
-    basis: Basis,
-    weight: np.ndarray | None,
-    groups: ArrayLike | None,
-) -> tuple[Moments, list[tuple[Moments, Moments]]]:
-    """Return the sums over all samples, and over the training and the test samples of every fold."""
-    cv = spec.fit.with_folds(source, groups).splitter
-    splits = make_splits(cv, source.rows_for_splitters, groups, spec.fit.n_components, spec.seed)
-    landmarks = basis.landmarks if isinstance(basis, LandmarkBasis) else None
-    folds = make_folds(splits, source, weight, spec.fit.n_components, landmarks)
-    return folds.moments(source, form, basis, weight, **spec.fit.summing)
-
-
 def _preview(source: Source, spec: ModelSpec, weight: np.ndarray | None) -> Sample:
     """Draw the samples that determine the median distance, the landmarks and the origin."""
     needs_median = isinstance(spec.bandwidth, str) and not isinstance(spec.kernel, Kernel)
@@ -267,4 +244,7 @@ def _make_basis(source: Source, spec: ModelSpec, sample: Sample) -> Basis:
     """Make the basis for samples like these."""
     X, weight = sample.counted(spec.fit.n_components)
     warn_of_preview(source, sample, folds=spec.fit.rates == "cross-fitted")
-    return spec.basis.make(spec.make_kernel(X, weight), X, weight, spec.seed)
+    kernel = spec.kernel
+    if not isinstance(kernel, Kernel):
+        kernel = make_kernel(kernel, resolve_bandwidth(spec.bandwidth, X, weight, spec.seed))
+    return spec.basis.make(kernel, X, weight, spec.seed)

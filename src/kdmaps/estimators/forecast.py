@@ -103,10 +103,6 @@ class _WithColumns(NamedTuple):
     def chunk_rows(self) -> int:
         return self.basis.chunk_rows
 
-    @property
-    def row_bytes(self) -> int:
-        return self.basis.row_bytes + 8 * self.n_columns
-
     def features(self, X: np.ndarray, n_rows: float | None = None) -> np.ndarray:
         d = self.basis.dim
         return np.hstack([self.basis.features(np.ascontiguousarray(X[:, :d]), n_rows), X[:, d:]])
@@ -292,7 +288,10 @@ def _summed(
     splits = make_splits(splitter, pairs.rows_for_splitters, None, r, 0)
     whole, parts = make_folds(splits, pairs, weight, r).moments(pairs, form, basis, weight)  # type: ignore[arg-type]
     longest = min(min(len(test) for _, test in splits) // 2, np.bincount(owner).max() - 1) // lag
-    ladder = np.union1d(steps[steps <= longest], _ladder(longest)) if longest else np.ones(1, dtype=int)
+    ladder = np.ones(1, dtype=int)
+    if longest:  # numbers of steps that grow by about a third
+        powers = 1.3 ** np.arange(0, np.log(longest) / np.log(1.3) + 1e-9)
+        ladder = np.union1d(steps[steps <= longest], np.round(powers).astype(int))
     propagators = [model.propagators(train) for train, _ in parts]
     blocks = [starts[test] for _, test in splits]
     found = [_test(model, frames, owner, *fold, ladder) for fold in zip(propagators, blocks, strict=True)]
@@ -328,8 +327,3 @@ def _test(
             if guess is not None:
                 own[i] = np.mean((guess[i, valid] - truth) ** 2, axis=0)
     return errors, of_mean
-
-
-def _ladder(longest: int) -> np.ndarray:
-    """Return numbers of steps that grow by about a third."""
-    return np.unique(np.round(1.3 ** np.arange(0, np.log(longest) / np.log(1.3) + 1e-9))).astype(int)

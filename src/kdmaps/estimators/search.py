@@ -13,15 +13,7 @@ from kdmaps.data.distances import Support
 from kdmaps.data.inputs import join_trajectories
 from kdmaps.data.sources import Source
 from kdmaps.diagnostics.relevance import Relevance, relevance_at
-from kdmaps.estimators.fit import (
-    Fit,
-    check_folds,
-    fit_observations,
-    fit_sums,
-    parameters_of,
-    spec_of,
-    with_lag,
-)
+from kdmaps.estimators.fit import Fit, check_folds, fit_observations, fit_sums, spec_of, with_lag
 from kdmaps.estimators.kernel_map import KernelDiffusionMap
 from kdmaps.estimators.reliability import is_readable, tests_of_eigenfunctions, trust_after_search
 from kdmaps.estimators.span import Span
@@ -170,8 +162,8 @@ def _search_of_lag(
 def _model(plan: SearchPlan, data: SearchData, chosen: Candidate, landmarks: Any) -> KernelDiffusionMap:
     """Return an estimator with the parameters of the chosen candidate."""
     settings = {
-        **parameters_of(plan.basis),
-        **parameters_of(plan.fit),
+        **vars(plan.basis),
+        **vars(plan.fit),
         "landmarks": landmarks,
         "cv": data.fit.cv,
         "random_state": data.seed,

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kdmaps.bases import Basis, BasisSpec, check_basis
+from kdmaps.bases import Basis, BasisSpec, LandmarkBasis, check_basis
 from kdmaps.data.check import warn_of_data
 from kdmaps.data.distances import resolve_bandwidth
 from kdmaps.data.inputs import join_trajectories
 from kdmaps.data.sources import PREVIEW_SAMPLES, ArraySource
-from kdmaps.estimators.fit import fit_in_basis
+from kdmaps.estimators.fit import fit_observations
 from kdmaps.estimators.kernel_map import KernelDiffusionMap
 from kdmaps.estimators.transformer import ModeTransformer, read_samples
 from kdmaps.forms.energy import EnergyForm
@@ -168,7 +168,7 @@ class VariationalKernelMap(LearnedModel, ModeTransformer):
         form = EnergyForm(checked_tensor(self.diffusion, source.array, weight).at(source.array, slice(None)))
         warn_of_data(source, weight, groups, folds=self.rates == "cross-fitted")
         seed = seed_of(self.random_state)
-        problem = self._problem(spec, fit, source, weight, groups, form, seed)
+        problem = self._problem(spec, source, weight, groups, form, seed)
         settings = Settings(self.adam_steps, self.lbfgs_steps, self.learning_rate)
         theta, history = minimise(problem, settings, self.progress)
         basis = problem.parametrisation.basis(problem.split(theta)[0])
@@ -176,7 +176,7 @@ class VariationalKernelMap(LearnedModel, ModeTransformer):
         model = self._model(basis, regularization)
         model_spec = replace(model._spec(), seed=seed)
         everything = source.sample(None, np.random.RandomState(0), weight)
-        fitted = fit_in_basis(source, model_spec, form, weight, groups, basis, everything)
+        fitted = fit_observations(source, model_spec, form, weight, groups, given=(basis, everything))
         self._publish(
             columns,
             fitted,
@@ -207,27 +207,26 @@ class VariationalKernelMap(LearnedModel, ModeTransformer):
         return BasisSpec(self.basis, n_features, self.sampling, self.landmarks)
 
     def _problem(
-        self,
-        spec: BasisSpec,
-        fit: FitSpec,
-        source: ArraySource,
-        weight: np.ndarray | None,
-        groups: Any,
-        form: EnergyForm,
-        seed: int,
+        self, spec: BasisSpec, source: ArraySource, weight: np.ndarray | None, groups: Any, form: EnergyForm, seed: int
     ) -> Problem:
         """Return the problem of learning the kernel from the samples of a source."""
-        objective = make_objective(self.objective, self.n_components, self.center)
+        r = self.n_components
+        objective = make_objective(self.objective, r, self.center)
         preview = source.sample(PREVIEW_SAMPLES, np.random.RandomState(seed), weight)
-        X, own = preview.counted(self.n_components)
+        X, own = preview.counted(r)
         kernels = self._make_kernels(X, own, seed)
         basis = spec.make(kernels[0] if len(kernels) == 1 else Mixture(kernels), X, own, seed)
         folds = None
         if "heldout" in objective.terms:  # landmarks of the basis are not tested
-            splits = make_splits(fit.cv, source.array, groups, fit.n_components, seed)
-            folds = make_folds(splits, source, weight, fit.n_components, getattr(basis, "landmarks", None))
+            splits = make_splits(self.cv, source.array, groups, r, seed)
+            folds = make_folds(splits, source, weight, r, getattr(basis, "landmarks", None))
         data = Samples.of(source.array, weight, form.tensor, folds)
-        parametrisation = self._make_parametrisation(data, kernels, basis)
+        parametrisation: Parametrisation
+        if isinstance(basis, LandmarkBasis):
+            mixture = (data, kernels, basis.landmarks, basis.origin, self.floor)
+            parametrisation = Bandwidths(*mixture) if self.learn_bandwidths else Dictionary(*mixture, self.generator)
+        else:
+            parametrisation = Anisotropy(data, basis, self.bound)  # type: ignore[arg-type]
         return Problem(parametrisation, objective, self.regularization, self.learn_regularization)
 
     def _check_parameters(self, spec: BasisSpec, fit: FitSpec) -> None:
@@ -253,10 +252,3 @@ class VariationalKernelMap(LearnedModel, ModeTransformer):
             return [make_kernel("matern32", sigma)]
         sigma = Gaussian(sigma).bandwidth
         return [Gaussian(sigma * factor) for factor in START_BANDWIDTHS]
-
-    def _make_parametrisation(self, samples: Samples, kernels: list[Kernel], basis: Any) -> Parametrisation:
-        if self.basis == "fourier":
-            return Anisotropy(samples, basis, self.bound)
-        if self.learn_bandwidths:
-            return Bandwidths(samples, kernels, basis.landmarks, basis.origin, self.floor)
-        return Dictionary(samples, kernels, basis.landmarks, basis.origin, self.floor, self.generator)
