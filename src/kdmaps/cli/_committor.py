@@ -63,7 +63,7 @@ def committor(
 
     from kdmaps.cli._reading import messages, read_samples
     from kdmaps.estimators.committor import quantity_rows
-    from kdmaps.estimators.committor_files import write_committor
+    from kdmaps.estimators.model_files import write_model
     from kdmaps.report.committor import TIME_UNIT, chosen_kernel, render_committor, verdict
     from kdmaps.utils.files import replacing
 
@@ -90,7 +90,7 @@ def committor(
     )
     out.mkdir(parents=True, exist_ok=True)
     with replacing(*paths) as (model_file, values_file, report_file):
-        write_committor(model, model._fit, model_file, samples.inputs)
+        write_model(model, model_file, inputs=samples.inputs)
         write_values(values_file, np.asarray(model.predict(samples.source))[:, None], ["q"], samples.places)
         report_file.write(page.encode())
     say(f"Written: {', '.join(map(str, paths))}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, BinaryIO, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,9 +18,9 @@ from kdmaps.data.sources import ArraySource, gather
 from kdmaps.diagnostics.committor import CommittorTrust
 from kdmaps.diagnostics.evidence import evaluated_at, values_at
 from kdmaps.diagnostics.resampling import Resampling
-from kdmaps.estimators.committor_files import write_committor
 from kdmaps.estimators.committor_fit import CONFIDENCE, CommittorFit, boundary_sides, fit_committor, search_kernel
-from kdmaps.estimators.transformer import Columns, FittedEstimator, checked_source, read_samples
+from kdmaps.estimators.fit import Columns
+from kdmaps.estimators.transformer import FittedEstimator, checked_source, read_samples
 from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.forms.diffusion import is_per_sample
 from kdmaps.forms.tangent import DiffusionLike, TangentSpaces, checked_tensor
@@ -318,9 +318,6 @@ class AdaptiveCommittor(FittedCommittor):
         index = np.flatnonzero(counted)
         energies = evaluated_at(function, rows[index], tensor, index)[1][:, 0] if index.size else np.zeros(0)
         return -float(unit_weight(weight, len(rows))[index] @ energies)
-
-    def _write(self, file: BinaryIO) -> None:
-        write_committor(self, self._fit, file)
 
     def _function(self) -> ModeBasis:
         return ModeBasis(self.basis_, self.coefficients_, self.offset_)

@@ -8,10 +8,9 @@ from numpy.typing import ArrayLike, DTypeLike
 from kdmaps.bases import BasisSpec
 from kdmaps.data.inputs import join_trajectories
 from kdmaps.estimators.committor import AdaptiveCommittor
-from kdmaps.estimators.committor_files import COMMITTOR, read_committor
 from kdmaps.estimators.fit import ModelSpec, fit_modes, spec_of
-from kdmaps.estimators.model_files import opened, read_model
-from kdmaps.estimators.transformer import Columns, ModeTransformer, checked_source, read_samples
+from kdmaps.estimators.model_files import COMMITTOR, opened, read_committor, read_model
+from kdmaps.estimators.transformer import ModeTransformer, checked_source, read_samples
 from kdmaps.forms.tangent import DiffusionLike
 from kdmaps.kernels import Kernel
 from kdmaps.selection.plan import FitSpec
@@ -258,9 +257,9 @@ def load(path: PathLike) -> Any:
         if header.get("class") == COMMITTOR:
             parameters, columns, committor = read_committor(header, arrays)
             return AdaptiveCommittor(**parameters)._publish(columns, committor)
-        parameters, n_features, names, fitted, changed = read_model(header, arrays)
+        parameters, columns, fitted, changed = read_model(header, arrays)
         if unknown := set(parameters) - set(KernelDiffusionMap._get_param_names()):
             raise ValueError(f"{', '.join(sorted(unknown))} is not a parameter of KernelDiffusionMap.")
     model = KernelDiffusionMap(**parameters)
     summed = model._summed_parameters() | dict.fromkeys(changed, "as in the fit")
-    return model._publish(Columns(n_features, names), fitted, summed)
+    return model._publish(columns, fitted, summed)

@@ -9,7 +9,7 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -19,10 +19,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from kdmaps.bases import Basis, FourierBasis, LandmarkBasis, RandomPhaseBasis
 from kdmaps.data.distances import Support
+from kdmaps.diagnostics.committor import CommittorTrust
 from kdmaps.diagnostics.evidence import Evidence
 from kdmaps.diagnostics.trust import Equilibrium, Trust
 from kdmaps.estimators.archive import DIGEST, read_archive, write_archive
-from kdmaps.estimators.fit import Fit
+from kdmaps.estimators.committor_fit import CommittorFit
+from kdmaps.estimators.fit import Columns, Fit
 from kdmaps.forms.diffusion import Factor
 from kdmaps.forms.moments import Moments
 from kdmaps.forms.tangent import TangentDiffusion, TangentSpaces
@@ -37,8 +39,8 @@ FORMAT = "kdmaps model"
 FORMAT_VERSION = 4
 #: A metric with more numbers is an array of the file, not text of its header.
 LARGE_ROOT = 2**14
-#: The only estimator that a file may name.
-ESTIMATOR = "KernelDiffusionMap"
+#: The estimators that a file may name.
+ESTIMATOR, COMMITTOR = "KernelDiffusionMap", "AdaptiveCommittor"
 #: Bases that a file may name, and the shapes of the arrays that they are built from, in the order of their arguments.
 STORED_BASES: dict[str, tuple[Callable[..., Basis], dict[str, str]]] = {
     "FourierBasis": (FourierBasis, {"frequencies": "qd", "weights": "q", "origin": "d"}),
@@ -76,10 +78,12 @@ TRUST = {
 }
 EQUILIBRIUM = dict.fromkeys(Equilibrium._fields, "r")
 SUPPORT = {"samples": "sd", "low": "d", "high": "d"}
+#: The function of a committor, its flux and its rates.
+FUNCTION = {"coefficients": "pk", "offset": "k", "quantities": "t", "intervals": "te"}
 
 
 def write_model(estimator: Any, file: BinaryIO, unit: str | None = None, inputs: Sequence[str] | None = None) -> None:
-    """Write a fitted estimator (the `best_estimator_` of a search) to an open binary file.
+    """Write a fitted committor or map (the `best_estimator_` of a search) to an open binary file.
 
     `unit` is the unit of its time step, `inputs` the definition of its columns by atoms ("torsion:4-6-8-14").
     Parameters must be plain data: a callable `diffusion` is refused, because the loaded model would score with another
@@ -87,7 +91,9 @@ def write_model(estimator: Any, file: BinaryIO, unit: str | None = None, inputs:
     """
     check_is_fitted(estimator)
     estimator = getattr(estimator, "best_estimator_", estimator)
-    if (name := type(estimator).__name__) != ESTIMATOR:
+    if (name := type(estimator).__name__) == COMMITTOR:
+        return _write_committor(estimator, file, inputs)
+    if name != ESTIMATOR:
         raise ValueError(f"{name} cannot be saved; a saved model is a {ESTIMATOR}.")
     fitted: Fit = estimator._fitted()
     clock = fitted.modes.clock
@@ -96,10 +102,19 @@ def write_model(estimator: Any, file: BinaryIO, unit: str | None = None, inputs:
     if clock.lag is not None:
         of_fit["time_step"] = clock.time_step
     changed = [key for key in estimator._changed_parameters() if key not in of_fit]
-    write_file(file, estimator, fitted.basis, _arrays_of(fitted), of_fit, unit=unit, inputs=inputs, changed=changed)
+    _write(file, estimator, fitted.basis, _arrays_of(fitted), of_fit, unit=unit, inputs=inputs, changed=changed)
 
 
-def write_file(
+def _write_committor(estimator: Any, file: BinaryIO, inputs: Sequence[str] | None) -> None:
+    fitted: CommittorFit = estimator._fit
+    arrays = _arrays_in("function", fitted, FUNCTION) | _arrays_in("support", fitted.support, SUPPORT)
+    arrays |= _arrays_in("tangents", fitted.tangents, TANGENTS)
+    numbers = {"score": fitted.score, "regularization": fitted.regularization}
+    more: dict[str, Any] = {"inputs": inputs, "trust": asdict(fitted.trust), "numbers": numbers}
+    _write(file, estimator, fitted.basis, arrays, version=FORMAT_VERSION, **more)
+
+
+def _write(
     file: BinaryIO,
     estimator: Any,
     basis: Basis,
@@ -130,7 +145,7 @@ def write_file(
         "sealed": True,
         **{key: value for key, value in more.items() if value is not None},
     }
-    stored |= arrays_in("basis", basis, STORED_BASES[type(basis).__name__][1]) | arrays
+    stored |= _arrays_in("basis", basis, STORED_BASES[type(basis).__name__][1]) | arrays
     stored["header"] = np.frombuffer(json.dumps(header, allow_nan=False).encode(), dtype=np.uint8)
     write_archive(file, stored)
 
@@ -160,21 +175,21 @@ def opened(path: PathLike) -> Iterator[tuple[dict[str, Any], dict[str, np.ndarra
 def _arrays_of(fitted: Fit) -> dict[str, np.ndarray]:
     """Return the arrays of a fit, without the arrays of its basis."""
     modes, trust = fitted.modes, fitted.trust
-    arrays = arrays_in("modes", modes, MODES) | arrays_in("moments", fitted.moments, MOMENTS)
-    arrays |= arrays_in("tangents", fitted.tangents, TANGENTS) | arrays_in("support", fitted.support, SUPPORT)
+    arrays = _arrays_in("modes", modes, MODES) | _arrays_in("moments", fitted.moments, MOMENTS)
+    arrays |= _arrays_in("tangents", fitted.tangents, TANGENTS) | _arrays_in("support", fitted.support, SUPPORT)
     if modes.next_coefficients is not None:
-        arrays |= arrays_in("following", modes, FOLLOWING)
+        arrays |= _arrays_in("following", modes, FOLLOWING)
     if trust is not None:
         known = {name: "" for name in TRUST if getattr(trust, name) is not None and np.size(getattr(trust, name))}
-        arrays |= arrays_in("evidence", trust.evidence, EVIDENCE) | arrays_in("trust", trust, known)
-        arrays |= arrays_in("equilibrium", trust.equilibrium, EQUILIBRIUM)
+        arrays |= _arrays_in("evidence", trust.evidence, EVIDENCE) | _arrays_in("trust", trust, known)
+        arrays |= _arrays_in("equilibrium", trust.equilibrium, EQUILIBRIUM)
     if fitted.right_modes is not None:
-        arrays |= arrays_in("directed", fitted.moments, DIRECTED_MOMENTS)
-        arrays |= arrays_in("right", fitted.right_modes, RIGHT_MODES)
+        arrays |= _arrays_in("directed", fitted.moments, DIRECTED_MOMENTS)
+        arrays |= _arrays_in("right", fitted.right_modes, RIGHT_MODES)
     return arrays
 
 
-def arrays_in(prefix: str, source: object, names: Iterable[str]) -> dict[str, np.ndarray]:
+def _arrays_in(prefix: str, source: object, names: Iterable[str]) -> dict[str, np.ndarray]:
     """Return attributes of an object as arrays with the names "prefix.name"; nothing for None."""
     return {} if source is None else {f"{prefix}.{name}": np.asarray(getattr(source, name)) for name in names}
 
@@ -206,19 +221,37 @@ def _read_header(arrays: dict[str, np.ndarray]) -> dict[str, Any]:
     return header
 
 
-def read_model(
+def read_committor(
     header: dict[str, Any], arrays: dict[str, np.ndarray]
-) -> tuple[dict[str, Any], int, np.ndarray | None, Fit, list[str]]:
-    """Return parameters, number and names of columns, fit and changed parameters from the content of a model file."""
+) -> tuple[dict[str, Any], Columns, CommittorFit]:
+    """Return parameters, columns and fit, without candidates, from the content of the file of a committor."""
+    parameters, basis, columns, sizes = _read_basis(header, arrays)
+    function = _take(arrays, "function", FUNCTION, sizes, ("intervals",))
+    if function["coefficients"].shape[1] != 1 or function["intervals"].shape != (3, 2):
+        raise ValueError("its arrays are not the arrays of a committor.")
+    fitted = CommittorFit(
+        basis=basis,
+        tangents=_read_tangents(arrays, sizes),
+        support=Support(**_take(arrays, "support", SUPPORT, sizes, UNKNOWN)),
+        trust=CommittorTrust(**header["trust"]),
+        candidates=[],
+        **function,
+        **header["numbers"],
+    )
+    return parameters, columns, fitted
+
+
+def read_model(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> tuple[dict[str, Any], Columns, Fit, list[str]]:
+    """Return parameters, columns, fit and changed parameters from the content of a model file."""
     if header["class"] != ESTIMATOR:
         raise ValueError(f"unknown estimator {header['class']!r}; this version can read {ESTIMATOR}.")
-    parameters, basis, names, sizes = read_basis(header, arrays)
+    parameters, basis, columns, sizes = _read_basis(header, arrays)
 
     def group(prefix: str, shapes: dict[str, str], may_be_nan: Sequence[str] = UNKNOWN) -> dict[str, Any]:
-        return take_group(arrays, prefix, shapes, sizes, may_be_nan)
+        return _take_group(arrays, prefix, shapes, sizes, may_be_nan)
 
-    modes = _modes(_clock(parameters), arrays, sizes)
-    moments = take(arrays, "moments", MOMENTS, sizes)
+    modes = _modes(parameters, arrays, sizes)
+    moments = _take(arrays, "moments", MOMENTS, sizes)
     if min(moments["count"], moments["weight"], moments["weight_squared"]) <= 0:
         raise ValueError("its moments hold no samples.")
     sums = Moments(**{**moments, "count": int(moments["count"])} | group("directed", DIRECTED_MOMENTS, ()))
@@ -228,32 +261,24 @@ def read_model(
         # Files of 0.1.0 are in the order of μ.
         replace(modes.by_timescale(), **group("following", FOLLOWING)),
         sums,
-        read_tangents(arrays, sizes),
+        _read_tangents(arrays, sizes),
         replace(modes, **right).by_timescale() if right else None,
         support=Support(**support) if support else None,
     )
     if evidence := group("evidence", EVIDENCE):
         known = {name: shape for name, shape in TRUST.items() if f"trust.{name}" in arrays}
-        others = take(arrays, "trust", known, sizes, tuple(TRUST))  # a rate may be infinite
+        others = _take(arrays, "trust", known, sizes, tuple(TRUST))  # a rate may be infinite
         tests = group("equilibrium", EQUILIBRIUM, tuple(EQUILIBRIUM))
         others["equilibrium"] = Equilibrium(**tests) if tests else None
         trust = Trust(Evidence(**evidence), fitted.modes.rates, **others, weighted=sums.weighted)
         fitted = replace(fitted, trust=trust)
-    return parameters, sizes["d"], names, fitted, list(header.get("changed", ()))
+    return parameters, columns, fitted, list(header.get("changed", ()))
 
 
-def _clock(parameters: dict[str, Any]) -> Clock:
-    """Return the checked lag and time step."""
-    lag, step = parameters.get("lag"), parameters.get("time_step")
-    if lag is not None:
-        check_positive_integer("its lag", lag)
-    return Clock(lag, 1.0 if step is None else check_positive_number("its time_step", step))
-
-
-def read_basis(
+def _read_basis(
     header: dict[str, Any], arrays: dict[str, np.ndarray]
-) -> tuple[dict[str, Any], Basis, np.ndarray | None, dict[str, int]]:
-    """Return the parameters, the basis, the names of the columns, and the sizes d and p."""
+) -> tuple[dict[str, Any], Basis, Columns, dict[str, int]]:
+    """Return the parameters, the basis, the columns, and the sizes d and p."""
     if header["basis"] not in STORED_BASES:
         raise ValueError(f"unknown basis {header['basis']!r}; this version can read {', '.join(STORED_BASES)}.")
     make_basis, basis_arrays = STORED_BASES[header["basis"]]
@@ -266,16 +291,20 @@ def read_basis(
         raise ValueError(f"its feature names are not {d} strings.")
     sizes = {"d": d}
     _check_kernel(kernel, sizes)
-    basis = make_basis(kernel, *take(arrays, "basis", basis_arrays, sizes).values())
+    basis = make_basis(kernel, *_take(arrays, "basis", basis_arrays, sizes).values())
     basis = basis.astype(parameters.get("dtype", "float64"))
     sizes["p"] = basis.n_features
-    return parameters, basis, None if names is None else np.array(names, dtype=object), sizes
+    return parameters, basis, Columns(d, None if names is None else np.array(names, dtype=object)), sizes
 
 
-def _modes(clock: Clock, arrays: dict[str, np.ndarray], sizes: dict[str, int]) -> Modes:
+def _modes(parameters: dict[str, Any], arrays: dict[str, np.ndarray], sizes: dict[str, int]) -> Modes:
+    lag, step = parameters.get("lag"), parameters.get("time_step")
+    if lag is not None:
+        check_positive_integer("its lag", lag)
+    clock = Clock(lag, 1.0 if step is None else check_positive_number("its time_step", step))
     # A mode that has decayed within the lag has an infinite rate.
     unbounded = ("next_eigenvalue",) if clock.lag is None else ("next_eigenvalue", "rates")
-    stored = take(arrays, "modes", MODES, sizes, may_be_nan=unbounded)
+    stored = _take(arrays, "modes", MODES, sizes, may_be_nan=unbounded)
     if not (stored["rates"] >= 0).all():
         raise ValueError("array modes.rates holds NaN or negative rates.")
     return Modes(quotients=clock.quotients(stored.pop("rates")), clock=clock, **stored)
@@ -293,9 +322,9 @@ def _check_kernel(kernel: Any, sizes: dict[str, int]) -> None:
         _check_shape("bandwidth", kernel.bandwidth, "d" if kernel.bandwidth.ndim else "", sizes)
 
 
-def read_tangents(arrays: dict[str, np.ndarray], sizes: dict[str, int]) -> TangentSpaces | None:
+def _read_tangents(arrays: dict[str, np.ndarray], sizes: dict[str, int]) -> TangentSpaces | None:
     """Return the checked tangent spaces, if a file has any."""
-    if not (fields := take_group(arrays, "tangents", TANGENTS, sizes)):
+    if not (fields := _take_group(arrays, "tangents", TANGENTS, sizes)):
         return None
     dimension, neighbors, floor = int(fields["dimension"]), int(fields["n_neighbors"]), fields["floor"]
     if not (1 <= dimension <= sizes["d"] and 0 <= neighbors <= sizes["m"] and 0 <= floor <= 1):
@@ -366,7 +395,7 @@ def _decode(value: Any, arrays: dict[str, np.ndarray]) -> Any:
     return Factor(array) if tag == "factor" else array
 
 
-def take(
+def _take(
     arrays: dict[str, np.ndarray],
     prefix: str,
     shapes: dict[str, str],
@@ -385,9 +414,9 @@ def take(
     return taken
 
 
-def take_group(arrays: dict[str, np.ndarray], prefix: str, *given: Any) -> dict[str, Any]:
-    """Return the arrays of one object as `take` does; none if the file has none of them."""
-    return take(arrays, prefix, *given) if any(key.startswith(f"{prefix}.") for key in arrays) else {}
+def _take_group(arrays: dict[str, np.ndarray], prefix: str, *given: Any) -> dict[str, Any]:
+    """Return the arrays of one object as `_take` does; none if the file has none of them."""
+    return _take(arrays, prefix, *given) if any(key.startswith(f"{prefix}.") for key in arrays) else {}
 
 
 def _numbers(name: str, array: np.ndarray, finite: bool = True) -> np.ndarray:

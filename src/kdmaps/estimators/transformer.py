@@ -1,7 +1,7 @@
 """Methods of fitted modes, which all estimators share."""
 
 from functools import partial
-from typing import Any, BinaryIO, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,7 +13,7 @@ from kdmaps.data.distances import Support
 from kdmaps.data.inputs import as_source, check_columns, is_array_like, join_trajectories
 from kdmaps.data.pairs import make_pairs
 from kdmaps.data.sources import ArraySource, Source, gather
-from kdmaps.estimators.fit import Fit, PartialState
+from kdmaps.estimators.fit import Columns, Fit, PartialState
 from kdmaps.estimators.forecast import Fitted, Forecast, checked_steps, make_forecast
 from kdmaps.estimators.model_files import write_model
 from kdmaps.exceptions import UnreliableModesWarning
@@ -42,13 +42,6 @@ from kdmaps.utils.warn import warn
 #: Parameters that the sums over samples depend on.
 SUMMED = {"kernel", "bandwidth", "diffusion", "lag", "reversible"}
 SUMMED |= {"basis", "n_features", "sampling", "landmarks", "dtype"}
-
-
-class Columns(NamedTuple):
-    """Number and names of the columns of X."""
-
-    n_features: int
-    names: np.ndarray | None
 
 
 class FittedEstimator(NotebookDisplay, BaseEstimator):
@@ -91,7 +84,7 @@ class FittedEstimator(NotebookDisplay, BaseEstimator):
         """
         check_is_fitted(self)
         with replacing(as_path("path", path)) as (file,):
-            self._write(file)
+            write_model(self, file)
 
     def _warn_of_extrapolation(self, source: Source) -> None:
         """Warn of rows of an array in memory that lie far outside the samples of the fit."""
@@ -105,10 +98,6 @@ class FittedEstimator(NotebookDisplay, BaseEstimator):
                 "extrapolates(X) finds all of them.",
                 UnreliableModesWarning,
             )
-
-    def _write(self, file: BinaryIO) -> None:
-        """Write the fitted model to an open file."""
-        raise NotImplementedError
 
     def _set_attributes(self, columns: Columns, attributes: dict[str, Any]) -> None:
         """Replace all fitted attributes: the only place that sets them."""
@@ -355,28 +344,24 @@ class ModeTransformer(ArrayTransformer, auto_wrap_output_keys=None):  # type: ig
         X, groups, _ = join_trajectories(X, groups, sample_weight)
         source = checked_source(self, X)
         weight = checked_weight(sample_weight, source)
-        lag, limit = self.lag_, self._memory_limit
         if "lag" in self._changed_parameters():
             raise ValueError("lag was changed after the fit; set it back, or fit again.")
-        if lag is not None:
+        lag, left, right = self.lag_, self.modes_, self.right_modes_
+        modes: ModeBasis = self._mode_basis()
+        form: EnergyForm | LaggedForm
+        if right is not None:
+            both = np.hstack([left.coefficients, right.coefficients]), np.concatenate([left.offset, right.offset])
+            modes = ModeBasis(self.basis_, *both)
+        if lag is None:
+            given = (self._own_diffusion(), self.tangents_) if diffusion is None else (diffusion, None)
+            form = EnergyForm(checked_tensor(given[0], source, weight, spaces=given[1]))
+        else:
             source, weight, _ = make_pairs(source, lag, weight, groups)
-            return self._lagged_score(source, weight, LaggedForm(lag, self.right_modes_ is None), limit)
-        given = (self._own_diffusion(), self.tangents_) if diffusion is None else (diffusion, None)
-        form = EnergyForm(checked_tensor(given[0], source, weight, spaces=given[1]))
-        (held_out,) = source.moments(form, self._mode_basis(), weight, memory_limit=limit)
-        return timescale_score(held_out.covariance(), held_out.mean_energy())
-
-    def _lagged_score(self, source: Source, weight: np.ndarray | None, form: LaggedForm, limit: float | None) -> float:
-        left, right = self.modes_, self.right_modes_
-        if right is None:
-            (pairs,) = source.moments(form, self._mode_basis(), weight, memory_limit=limit)
-            return vamp_score(pairs.covariance(), pairs.mean_energy())
-        both = (np.hstack([m.coefficients for m in (left, right)]), np.concatenate([left.offset, right.offset]))
-        (pairs,) = source.moments(form, ModeBasis(self.basis_, *both), weight, memory_limit=limit)
-        return directed_score(pairs)
-
-    def _write(self, file: BinaryIO) -> None:
-        write_model(self, file)
+            form = LaggedForm(lag, right is None)
+        (found,) = source.moments(form, modes, weight, memory_limit=self._memory_limit)
+        if right is not None:
+            return directed_score(found)
+        return (timescale_score if lag is None else vamp_score)(found.covariance(), found.mean_energy())
 
     def _publish(self, columns: Columns, fitted: Fit, summed: dict[str, str] | None = None, **others: Any) -> Self:
         """Replace all fitted attributes by a fit and `others`.
