@@ -22,8 +22,8 @@ from scipy.optimize import nnls
 from experiments._runner import markdown
 from kdmaps.bases import make_basis
 from kdmaps.data import StreamSource
-from kdmaps.forms.chunks import MATRICES
 from kdmaps.forms.energy import compute_moments
+from kdmaps.forms.moments import MATRICES
 from kdmaps.kernels import Gaussian
 from kdmaps.spectrum.pencil import find_modes
 from kdmaps.utils.threads import n_threads

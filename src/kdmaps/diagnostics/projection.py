@@ -16,8 +16,7 @@ from kdmaps.data.correlation import trajectories_of
 from kdmaps.data.pairs import check_steps
 from kdmaps.data.sources import Source
 from kdmaps.diagnostics.resampling import MAX_BLOCKS, independent_blocks
-from kdmaps.forms.chunks import chunk_rows
-from kdmaps.forms.moments import Moments, StackedMoments
+from kdmaps.forms.moments import Moments, StackedMoments, chunk_rows
 from kdmaps.spectrum.modes import Modes
 from kdmaps.spectrum.pencil import find_modes
 from kdmaps.utils.threads import map_ordered

@@ -14,7 +14,7 @@ from kdmaps.diagnostics.resampling import Resampling, basic_intervals
 from kdmaps.dynamics._koopman_trust import MAX_NOISE, KoopmanTrust, noise_of, tested, unstable
 from kdmaps.dynamics._timescales import check_lag
 from kdmaps.estimators.transformer import ModeTransformer, checked_source
-from kdmaps.forms.chunks import chunk_rows
+from kdmaps.forms.moments import chunk_rows
 from kdmaps.spectrum.directed import Eigenfunctions, eigenfunctions, invariant_functions, smallest_residuals, two_sided
 from kdmaps.summary import show_interval
 from kdmaps.utils.frames import aligned, records, split_rows

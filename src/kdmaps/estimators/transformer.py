@@ -17,10 +17,10 @@ from kdmaps.estimators.fit import Columns, Fit, PartialState
 from kdmaps.estimators.forecast import Fitted, Forecast, checked_steps, make_forecast
 from kdmaps.estimators.model_files import write_model
 from kdmaps.exceptions import UnreliableModesWarning
-from kdmaps.forms.chunks import chunk_rows
 from kdmaps.forms.diffusion import is_per_sample
 from kdmaps.forms.energy import EnergyForm
 from kdmaps.forms.lagged import LaggedForm
+from kdmaps.forms.moments import chunk_rows
 from kdmaps.forms.tangent import DiffusionLike, checked_tensor
 from kdmaps.selection.scores import timescale_score, vamp_score
 from kdmaps.spectrum.directed import directed_score

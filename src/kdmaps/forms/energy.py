@@ -15,9 +15,8 @@ import numpy as np
 
 from kdmaps.bases import MIN_ROWS, Basis
 from kdmaps.data.sources import ArraySource, Source, weights_at
-from kdmaps.forms.chunks import chunk_rows
 from kdmaps.forms.diffusion import DiffusionTensor
-from kdmaps.forms.moments import Moments, Packed
+from kdmaps.forms.moments import Moments, Packed, chunk_rows
 from kdmaps.forms.tangent import TangentSpaces
 from kdmaps.utils.threads import map_reduce
 from kdmaps.utils.types import Index
@@ -68,7 +67,7 @@ class EnergyForm:
         rows : ndarray of int, optional
             Only these samples, of an array.
         memory_limit : float, optional
-            Megabytes, as in `kdmaps.forms.chunks.chunk_rows`.
+            Megabytes, as in `kdmaps.forms.moments.chunk_rows`.
         kept : int, default=0
             Number of additional p×p matrices that count towards the limit.
         """

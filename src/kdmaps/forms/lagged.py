@@ -17,8 +17,7 @@ import numpy as np
 from kdmaps.bases import Basis
 from kdmaps.data.pairs import split_pairs
 from kdmaps.data.sources import Source, weights_at
-from kdmaps.forms.chunks import chunk_rows
-from kdmaps.forms.moments import Moments, Packed
+from kdmaps.forms.moments import Moments, Packed, chunk_rows
 from kdmaps.utils.blas import mirror
 from kdmaps.utils.threads import map_reduce, slices
 

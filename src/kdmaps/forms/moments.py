@@ -9,17 +9,20 @@ import operator
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, replace
 from functools import reduce
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
-from kdmaps.bases import Basis
+from kdmaps.bases import MIN_ROWS, Basis
 from kdmaps.utils.blas import add_gram, mirror
-from kdmaps.utils.threads import map_reduce, slices
+from kdmaps.utils.threads import map_reduce, n_threads, slices
 
 #: Moments of several sets of samples as plain arrays that add up: (count, Σw, Σw²), Σwφ, both p×p matrices in one, and
 #: flow and change, if present.
 Packed = tuple[np.ndarray, ...]
+#: p×p matrices that are alive at once, in the sum (for each thread) and in the solve: counted, and tested.
+MATRICES_PER_THREAD, MATRICES = 4, 10
 
 
 @dataclass(frozen=True)
@@ -158,3 +161,31 @@ def generator_moments(
     states = map_reduce(list(slices(X.shape[0], basis.chunk_rows)), start, step)
     square, cross, image = (sum(parts) / weight.sum() for parts in zip(*states, strict=True))
     return mirror(square), cross, image
+
+
+def check_memory_limit(memory_limit: Any) -> None:
+    """Raise a ValueError unless the limit is None or a positive number."""
+    if memory_limit is not None and (not isinstance(memory_limit, Real) or not 0 < float(memory_limit) < np.inf):
+        raise ValueError(f"memory_limit must be None or a number of megabytes, got {memory_limit!r}.")
+
+
+def chunk_rows(
+    basis: Basis, n_features: int, memory_limit: float | None, kept: int = 0, row_bytes: int | None = None
+) -> int:
+    """Return samples per chunk for which a fit stays within `memory_limit` megabytes, all threads together.
+
+    The limit covers chunks, accumulators, the p×p matrices of the solve and `kept` more of them.
+    """
+    if memory_limit is None:
+        return basis.chunk_rows
+    check_memory_limit(memory_limit)  # the estimator's limit may have changed since the fit
+    threads, row_bytes = n_threads(), basis.row_bytes if row_bytes is None else row_bytes
+    fixed = 8 * n_features**2 * (max(MATRICES_PER_THREAD * threads, MATRICES) + kept)
+    rows = int((float(memory_limit) * 2**20 - fixed) / (threads * row_bytes))
+    if rows < MIN_ROWS:
+        needed = (fixed + MIN_ROWS * threads * row_bytes) / 2**20
+        raise ValueError(
+            f"memory_limit={memory_limit} MB is too small{f' for {n_features} features' if n_features else ''} on "
+            f"{threads} thread(s), which need {np.ceil(needed):.0f} MB; increase it, or use fewer n_features."
+        )
+    return min(rows, basis.chunk_rows)

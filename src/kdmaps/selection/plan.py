@@ -9,9 +9,9 @@ import numpy as np
 from kdmaps.bases import BASES, BasisSpec, check_basis
 from kdmaps.data.pairs import PairedData, make_pairs
 from kdmaps.data.sources import Sample, Source
-from kdmaps.forms.chunks import check_memory_limit
 from kdmaps.forms.energy import EnergyForm
 from kdmaps.forms.lagged import LaggedForm
+from kdmaps.forms.moments import check_memory_limit
 from kdmaps.forms.tangent import checked_tensor
 from kdmaps.selection.folds import FOLDS, REPEATS, BlockedKFold, is_auto, resolve_cv
 from kdmaps.selection.grid import bandwidth_grid, kernels_of, regularization_grid

@@ -10,7 +10,7 @@ from joblib import effective_n_jobs
 
 from kdmaps.bases import Basis
 from kdmaps.data.sources import Source
-from kdmaps.forms.chunks import chunk_rows
+from kdmaps.forms.moments import chunk_rows
 from kdmaps.kernels import Gaussian, Kernel, make_kernel
 from kdmaps.selection.candidate import Candidate, Trial, trial_of
 from kdmaps.selection.checkpoint import Checkpoint
