@@ -176,8 +176,8 @@ def test_next_best_candidate_replaces_one_spoiled_by_rounding(X, found, monkeypa
     result, spoilt = found.search_result_, found.search_result_.best.kernel
     evaluate_sums = SearchData.evaluate_sums
 
-    def failing(self, label, folded, lambdas, scoring, seconds=0.0):
-        found = evaluate_sums(self, label, folded, lambdas, scoring, seconds)
+    def failing(self, trial, folded, scoring, seconds=0.0):
+        found = evaluate_sums(self, trial, folded, scoring, seconds)
         spoiled = folded.basis.kernel == spoilt
         return [
             replace(c, score=Score(-np.inf, np.empty(0), np.empty(0)), rejected="x") if spoiled else c for c in found

@@ -71,10 +71,9 @@ def test_inner_folds_hold_out_training_samples_only(X):
 def test_a_kernel_without_samples_in_it_scores_as_with_common_sums(X, stage):
     """Fourier features are the same for every fold but for their origin, which does not change their span."""
     data, kernel, lambdas = gathered(X), Gaussian(2.0), (1e-2, 1e-3)
-    together = data.evaluate(Trial("gaussian", kernel, "fourier", lambdas, stage), select_by_timescale)
-    exact = stage is Stage.EXACT
-    settings = (kernel, remade(kernel, None), "fourier", lambdas, exact)
-    fits = fit_by_fold(data.everything, data.trainings, *settings)
+    trial, exact = Trial("gaussian", kernel, "fourier", lambdas, stage), stage is Stage.EXACT
+    together = data.evaluate(trial, select_by_timescale)
+    fits = fit_by_fold(data.everything, data.trainings, trial, remade(kernel, None), None if exact else {})
     # Subspace iteration starts from different modes: held-out scores agree to about 1 %.
     tolerance = {"rtol": 1e-6} if exact else {"atol": 0.03, "rtol": 0.02}
     for candidate, fit in zip(together, fits, strict=True):
@@ -90,8 +89,8 @@ def test_agreement_on_some_of_the_samples_is_a_squared_cosine():
     X = kdmaps.problems.load("ou3d").sample(6000, random_state=0)
     data, kernel = gathered(X), Gaussian(20.0)  # so wide that all folds find the same linear functions
     assert len(data.everything.typical.X) < len(X)
-    settings = (kernel, remade(kernel, None), "fourier", [1e-6])
-    (fit,) = fit_by_fold(data.everything, data.trainings[:3], *settings)
+    trial = Trial("gaussian", kernel, "fourier", (1e-6,))
+    (fit,) = fit_by_fold(data.everything, data.trainings[:3], trial, remade(kernel, None))
     assert 0.99 < fit.agreement() <= 1 + 1e-12
 
 

@@ -6,6 +6,7 @@ Derivatives by p×p matrices have the low rank of the modes, and stay factored u
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -141,7 +142,9 @@ def heldout(
     with one_blas_thread():  # several problems at once, and the same rounding for any number of threads
         fit = _fit(statistics, lam, objective, roles, {} if memory is None else memory)
     if fit is None:
-        return _undetermined(statistics, n)
+        unknown = partial(map_arrays, lambda array: np.full_like(array, np.nan), statistics)
+        nothing = np.full(n, np.nan)
+        return Loss(np.nan, {"heldout": np.nan}, nothing, np.nan, lambda: (Statistics(*unknown()), np.nan))
 
     def adjoint() -> tuple[Statistics, float]:
         with one_blas_thread():
@@ -186,13 +189,6 @@ def _fit(statistics: Statistics, lam: float, objective: Objective, roles: np.nda
     P, E = (np.stack(forms) for forms in zip(*(fold.forms() for fold in folds), strict=True))
     coverage = sum(fold.weight for fold in folds) / unions[0].weight
     return _Fit(unions, spectra, target, folds, PooledScore(P, E, coverage, objective.power))
-
-
-def _undetermined(statistics: Statistics, n_modes: int) -> Loss:
-    def adjoint() -> tuple[Statistics, float]:
-        return Statistics(*map_arrays(lambda array: np.full_like(array, np.nan), statistics)), np.nan
-
-    return Loss(np.nan, {"heldout": np.nan}, np.full(n_modes, np.nan), np.nan, adjoint)
 
 
 def _union_adjoints(fit: _Fit, by_forms: list[np.ndarray]) -> tuple[list[_Adjoint], list[_Adjoint]]:

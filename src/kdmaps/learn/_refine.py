@@ -14,7 +14,7 @@ from kdmaps.learn.optimiser import Settings, minimise
 from kdmaps.learn.parametrisations import Anisotropy
 from kdmaps.learn.problem import Evaluation, Problem
 from kdmaps.learn.statistics import Samples
-from kdmaps.selection.candidate import Candidate, trial_of
+from kdmaps.selection.candidate import Candidate, Trial, trial_of
 from kdmaps.selection.evaluation import FoldedMoments, SearchData, remade
 from kdmaps.selection.folds import Folds
 from kdmaps.selection.scores import select_by_timescale
@@ -178,7 +178,8 @@ def refine(
         theta, history = minimise(problem, settings, progress, first)
     kernel = _like(start.kernel, problem.parametrisation.kernel(theta))
     moments = data.fold(kernel)
-    (candidate,) = data.evaluate_sums(repr(kernel), moments, [start.regularization], select_by_timescale)
+    trial = Trial(repr(kernel), kernel, "fourier", (start.regularization,))
+    (candidate,) = data.evaluate_sums(trial, moments, select_by_timescale)
     rival_moments = data.fold(rival.kernel, rival.basis) if rival_moments is None else rival_moments
     exchanged = _exchanged(data, (moments, candidate), (rival_moments, rival))
     found = Refinement(candidate, rival, exchanged, history)

@@ -147,20 +147,6 @@ def _forms(matrix: jax.Array, A: jax.Array) -> jax.Array:
 
 
 # --- their sum -------------------------------------------------------------------------------------------------------
-def make_state(statistics: Statistics, log_regularization: Any, objective: Objective) -> State:
-    """Solve the eigenproblem of all samples."""
-    weight = statistics.weights.sum()
-    mean, covariance, energy = (
-        sums.sum(axis=0) / weight for sums in (statistics.totals, statistics.grams, statistics.energies)
-    )
-    if objective.center:
-        covariance = covariance - jnp.outer(mean, mean)
-    ridge = jnp.eye(len(mean)) if statistics.ridge is None else statistics.ridge
-    penalty = energy + jnp.exp(log_regularization) * ridge
-    modes = top_modes(covariance, penalty, objective.n_components, objective.single_vectors)
-    return State(objective, mean, covariance, energy, ridge, modes, statistics)
-
-
 @partial(jax.jit, static_argnames="objective")
 def _value_and_adjoint(statistics: Statistics, log_regularization: Any, weights: Any, objective: Objective) -> Any:
     """((J, report), (adjoint of the statistics, derivative by log λ)); `report` holds the terms, μ and the gap.
@@ -169,10 +155,17 @@ def _value_and_adjoint(statistics: Statistics, log_regularization: Any, weights:
     """
 
     def total(statistics: Statistics, log_regularization: Any) -> tuple[jax.Array, dict[str, Any]]:
-        state = make_state(statistics, log_regularization, objective)
+        weight = statistics.weights.sum()
+        sums = (statistics.totals, statistics.grams, statistics.energies)
+        mean, covariance, energy = (part.sum(axis=0) / weight for part in sums)
+        if objective.center:
+            covariance = covariance - jnp.outer(mean, mean)
+        ridge = jnp.eye(len(mean)) if statistics.ridge is None else statistics.ridge
+        penalty = energy + jnp.exp(log_regularization) * ridge
+        modes = top_modes(covariance, penalty, objective.n_components, objective.single_vectors)
+        state = State(objective, mean, covariance, energy, ridge, modes, statistics)
         terms = {name: FUNCTIONS[name](state) for name in objective.terms}
         loss = sum(weight * terms[name] for weight, name in zip(weights, objective.terms, strict=True))
-        modes = state.modes
         determined = jnp.all(modes.values > rounding_variance(statistics) * jnp.sum(modes.vectors**2, axis=0))
         return jnp.where(determined, loss, jnp.nan), {
             "terms": terms,

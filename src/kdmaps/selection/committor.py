@@ -94,15 +94,11 @@ class BoundaryData:
         """Median distance of the samples, every one counted once: rare samples between the sets matter most."""
         return median_distance(self.X, None, self.seed)
 
-    @cached_property
-    def _weight(self) -> np.ndarray:
-        return np.where(self.side == OUTSIDE, self.share, 1.0)
-
     def sums(self, basis: Basis, labels: np.ndarray, n: int) -> list[BoundarySums]:
         """Return the sums over the samples with each of the labels 0, …, n-1."""
         classes = (3 * labels + self.side + 1)[:, None]  # OUTSIDE is -1
         form, sets = EnergyForm(self.tensor), [(0, 3 * c + k) for c in range(n) for k in range(3)]
-        found = self.source.moments(form, basis, self._weight, classes, sets)
+        found = self.source.moments(form, basis, np.where(self.side == OUTSIDE, self.share, 1.0), classes, sets)
         masses = [[self.share[(labels == c) & (self.side == k)].sum() for k in (SOURCE, TARGET)] for c in range(n)]
         parts = (found[3 * c : 3 * c + 3] for c in range(n))
         return [BoundarySums(out, a, b, np.array(mass)) for (out, a, b), mass in zip(parts, masses, strict=True)]
@@ -185,12 +181,10 @@ class Evaluated:
 class CommittorSearch:
     """Evaluation of recipes on folds."""
 
-    data: BoundaryData
-    folds: Splits
-    n_features: int
-
     def __init__(self, data: BoundaryData, folds: Splits, n_features: int):
-        self.data, self.folds, self.n_features = data, folds, n_features
+        self.data: BoundaryData = data
+        self.folds: Splits = folds
+        self.n_features: int = n_features
         self._classes = Folds(folds, len(data.X))
         self._everything = np.arange(len(data.X))
         self._landmarks: dict[int | None, np.ndarray] = {}

@@ -190,12 +190,10 @@ class SearchData:
         start = time.perf_counter()
         if trial.stage is not Stage.SCREENED and (trial.basis == "landmarks" or trial.origin is not None):
             return self.evaluate_by_fold(trial, scoring)
-        if trial.stage is Stage.EXACT:
-            folded = folded or self.fold(trial.kernel, trial.basis)
-            found = self.evaluate_sums(trial.label, folded, list(trial.lambdas), scoring, time.perf_counter() - start)
-        else:
-            found = self._evaluate_roughly(trial, scoring)
-        return [replace(c, basis=trial.basis, stage=trial.stage, origin=trial.origin) for c in found]
+        if trial.stage is not Stage.EXACT:
+            return self._evaluate_roughly(trial, scoring)
+        folded = folded or self.fold(trial.kernel, trial.basis)
+        return self.evaluate_sums(trial, folded, scoring, time.perf_counter() - start)
 
     @cached_property
     def trainings(self) -> list[Training]:
@@ -218,12 +216,10 @@ class SearchData:
         """Evaluate a kernel that every fold, or each of the first `n_folds`, makes from its training samples."""
         samples = (self.everything, *self.trainings[:n_folds])
         everything, *trainings = (some.with_features(n_features) for some in samples)
-        own, exact = kernel_of or remade(trial.kernel, trial.origin), trial.stage is Stage.EXACT
-        settings = (trial.kernel, own, trial.basis, trial.lambdas, exact)
-        fits = fit_by_fold(everything, trainings, *settings, **({} if exact else self._iteration))
-        basis = everything.basis(trial.kernel, trial.basis)
-        found = self.candidates(trial.label, trial.lambdas, fits, scoring, basis)
-        return [replace(c, basis=trial.basis, stage=trial.stage, origin=trial.origin) for c in found]
+        own = kernel_of or remade(trial.kernel, trial.origin)
+        iteration = None if trial.stage is Stage.EXACT else self._iteration
+        fits = fit_by_fold(everything, trainings, trial, own, iteration)
+        return self.candidates(trial, fits, scoring, everything.basis(trial.kernel, trial.basis))
 
     def _evaluate_roughly(self, trial: Trial, scoring: Scoring) -> list[Candidate]:
         """Evaluate by `rough_cross_fit`, in the directions with variance or energy."""
@@ -237,20 +233,18 @@ class SearchData:
         share = (time.perf_counter() - start) / (len(trial.lambdas) * len(folds))
         problem = (basis.ridge, self.fit.n_components, trial.lambdas, self.fit.center)
         fits = rough_cross_fit(sums, members, *problem, **self._iteration)
-        return self.candidates(trial.label, trial.lambdas, fits, scoring, basis, share, frame, screened=True)
+        return self.candidates(trial, fits, scoring, basis, share, frame, screened=True)
 
     def evaluate_sums(
-        self, label: str, folded: FoldedMoments, lambdas: list[float], scoring: Scoring, seconds: float = 0.0
+        self, trial: Trial, folded: FoldedMoments, scoring: Scoring, seconds: float = 0.0
     ) -> list[Candidate]:
-        """Return the candidates of a kernel whose sums over the samples took `seconds`."""
-        share = seconds / (len(lambdas) * len(self.folds))
-        fits = self.fit_folds(folded, lambdas)
-        return self.candidates(label, lambdas, fits, scoring, folded.basis, share)
+        """Return the candidates of a trial whose sums over the samples took `seconds`."""
+        share = seconds / (len(trial.lambdas) * len(self.folds))
+        return self.candidates(trial, self.fit_folds(folded, trial.lambdas), scoring, folded.basis, share)
 
     def candidates(
         self,
-        label: str,
-        lambdas: Sequence[float],
+        trial: Trial,
         fits: Sequence[CrossFit | None],
         scoring: Scoring,
         basis: Basis,
@@ -258,16 +252,14 @@ class SearchData:
         frame: np.ndarray | None = None,
         screened: bool = False,
     ) -> list[Candidate]:
-        """Return the fits of a kernel with their scores, one for each λ.
+        """Return the fits of a trial with their scores, one for each λ.
 
         `basis` is the basis of the modes of all samples, `frame` the directions to which their coefficients refer, and
         `share` the time for the sums per fold. If `screened`, candidates are not final: held-out quotients are not
         computed, and modes on which the folds disagree, which are not reliable anyway, are not checked for few rows.
         """
-        found = [
-            _scored(label, basis.kernel, lam, fit, scoring, share, screened)
-            for lam, fit in zip(lambdas, fits, strict=True)
-        ]
+        pairs = zip(trial.lambdas, fits, strict=True)
+        found = [_scored(trial, lam, fit, scoring, share, screened) for lam, fit in pairs]
         if isinstance(self.form, EnergyForm) and self.guarded:
             checked = [i for i, c in enumerate(found) if (c.agreed if screened else not c.rejected)]
             modes = [fits[i].coefficients for i in checked]  # type: ignore[union-attr]
@@ -279,21 +271,21 @@ class SearchData:
 
 
 def _scored(
-    label: str, kernel: Kernel, lam: float, fit: CrossFit | None, scoring: Scoring, share: float, screened: bool
+    trial: Trial, lam: float, fit: CrossFit | None, scoring: Scoring, share: float, screened: bool
 ) -> Candidate:
+    nothing = Score(-np.inf, np.empty(0), np.empty(0))
+    origin, stage = trial.origin, trial.stage
+    unscored = Candidate(trial.label, trial.kernel, lam, nothing, basis=trial.basis, stage=stage, origin=origin)
     if fit is None:
-        nothing = Score(-np.inf, np.empty(0), np.empty(0))
-        return Candidate(label, kernel, lam, nothing, rejected="the samples of a fold do not determine the modes")
+        return replace(unscored, rejected="the samples of a fold do not determine the modes")
     start = time.perf_counter()
     score = scoring(fit)
     if score.timescales is not None and not screened:
         score = replace(score, **held_out_quotients(fit))
     seconds = (time.perf_counter() - start) / len(fit.folds)
     finite = bool(np.isfinite(score.value))
-    return Candidate(
-        label=label,
-        kernel=kernel,
-        regularization=lam,
+    return replace(
+        unscored,
         score=score if finite else replace(score, value=-np.inf),
         agreement=fit.agreement(),
         condition_number=fit.condition_number,

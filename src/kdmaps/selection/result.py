@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.stats import rankdata
 
 from kdmaps.certificates import Certificate, cv_consistency
 from kdmaps.exceptions import UnreliableModesWarning
@@ -141,5 +142,4 @@ def _over_folds(statistic: Any, values: np.ndarray) -> np.ndarray:
 
 def _rank(values: np.ndarray) -> np.ndarray:
     """Return 1 for the largest value, and so on; NaN comes last, and equal values share a rank as in scikit-learn."""
-    known = np.where(np.isfinite(values), values, -np.inf)
-    return 1 + np.array([np.count_nonzero(known > value) for value in known], dtype=np.int32)
+    return rankdata(np.where(np.isfinite(values), -values, np.inf), method="min").astype(np.int32)

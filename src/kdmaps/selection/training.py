@@ -21,7 +21,7 @@ from kdmaps.diagnostics.relevance import gradient_products, metric_matrix
 from kdmaps.forms.energy import EnergyForm
 from kdmaps.forms.moments import Moments, sum_moments
 from kdmaps.kernels import Kernel, Metric
-from kdmaps.selection.candidate import Axes, Recipe
+from kdmaps.selection.candidate import Axes, Recipe, Trial
 from kdmaps.selection.cross_fit import CrossFit, FoldFit, Operators, make_fold_fit, seen_frame
 from kdmaps.selection.plan import FitSpec
 from kdmaps.selection.roots import axis_root, metric_root
@@ -164,24 +164,21 @@ class _SetFit(NamedTuple):
 def fit_by_fold(
     everything: Training,
     trainings: Sequence[Training],
-    kernel: Kernel,
+    trial: Trial,
     kernel_of: KernelOf,
-    basis_name: str,
-    lambdas: Sequence[float],
-    exact: bool = True,
-    **iteration: Any,
+    iteration: dict[str, Any] | None = None,
 ) -> list[CrossFit | None]:
-    """Fit a kernel that every fold makes of its own training samples, at every λ.
+    """Fit a kernel that every fold makes of its own training samples, at every λ of a trial.
 
-    The modes of the folds are aligned to the modes of all samples (`everything`), whose kernel is `kernel`, by their
-    values at `everything.typical`. `iteration` are options of `cross_fit_path`, for solutions that are not `exact`.
+    The modes of the folds are aligned to the modes of all samples (`everything`), whose kernel is the kernel of the
+    trial, by their values at `everything.typical`. Solutions are exact, or found with options of `cross_fit_path`.
     """
     rows, X, weights = everything.typical
-    share, center = unit_weight(weights, len(X)), everything.fit.center
+    share, center, lambdas = unit_weight(weights, len(X)), everything.fit.center, trial.lambdas
 
     def solved(training: Training, own: Kernel, whole: bool = False) -> tuple[list[_SetFit | None], float, float]:
-        start, (basis, train, test) = time.perf_counter(), training.sums(own, basis_name)
-        found = _solve(train, train if whole else test, basis, training.fit, lambdas, exact, iteration)
+        start, (basis, train, test) = time.perf_counter(), training.sums(own, trial.basis)
+        found = _solve(train, train if whole else test, basis, training.fit, lambdas, iteration)
         features = basis.features(X)
         features = features - center * (share @ features)
         trained = np.tile(training.labels[rows, 0] == 1, 1 if train.flow is None else 2)
@@ -191,7 +188,7 @@ def fit_by_fold(
     kernels = list(map_ordered(trainings, kernel_of))
     if any(own is None for own in kernels):
         return [None] * len(lambdas)
-    reference, weight, _ = solved(everything, kernel, whole=True)
+    reference, weight, _ = solved(everything, trial.kernel, whole=True)
     paths = list(map_ordered(zip(trainings, kernels, strict=True), lambda pair: solved(*pair)))
     seconds = [spent for *_, spent in paths]
     share = share if everything.fit.reversible else np.tile(share, 2) / 2
@@ -214,8 +211,7 @@ def _solve(
     basis: Basis,
     fit: FitSpec,
     lambdas: Sequence[float],
-    exact: bool,
-    iteration: dict[str, Any],
+    iteration: dict[str, Any] | None,
 ) -> list[tuple[FoldFit, float] | None]:
     """Fit the modes of training samples at every λ, with the condition number of L+λR; None if undetermined."""
     ridge, center = basis.ridge, fit.center
@@ -223,7 +219,7 @@ def _solve(
         train, test, ridge = doubled(train), doubled(test), doubled_ridge(ridge)
     frame = seen_frame(sum_moments([train, test]), ridge)
     own, other = (Operators(part, ridge, center, frame) for part in (train, test))
-    if exact:
+    if iteration is None:
         solutions = [own.modes(fit.n_components, lam) for lam in lambdas]
         conditions = [own.path.condition_number(lam) for lam in lambdas]
     else:
