@@ -49,27 +49,14 @@ class CommittorFit:
 
     def attributes(self) -> dict[str, Any]:
         """Return the attributes of the estimator."""
-        found: dict[str, Any] = {
-            f"{name}_": float(value) for name, value in zip(QUANTITIES, self.quantities, strict=True)
-        }
-        found |= {f"{name}_interval_": own for name, own in zip(QUANTITIES, self.intervals, strict=True)}
+        hidden = ("quantities", "intervals", "score")
+        found: dict[str, Any] = {f"{name}_": value for name, value in vars(self).items() if name not in hidden}
+        for name, value, ends in zip(QUANTITIES, self.quantities, self.intervals, strict=True):
+            found |= {f"{name}_": float(value), f"{name}_interval_": ends}
         with np.errstate(divide="ignore"):
             times = 1 / np.array([found["rate_"], *found["rate_interval_"]])  # infinite without a flux
-        return {
-            **found,
-            "mean_first_passage_time_": float(times[0]),
-            "mean_first_passage_time_interval_": times[:0:-1],
-            "basis_": self.basis,
-            "kernel_": self.basis.kernel,
-            "coefficients_": self.coefficients,
-            "offset_": self.offset,
-            "tangents_": self.tangents,
-            "support_": self.support,
-            "trust_": self.trust,
-            "best_score_": -self.score,
-            "regularization_": self.regularization,
-            "candidates_": self.candidates,
-        }
+        found |= {"mean_first_passage_time_": float(times[0]), "mean_first_passage_time_interval_": times[:0:-1]}
+        return {**found, "kernel_": self.basis.kernel, "best_score_": -self.score}
 
 
 def boundary_sides(y: Any, X: np.ndarray, weight: np.ndarray | None = None, complete: bool = True) -> np.ndarray:
@@ -134,18 +121,14 @@ def search_kernel(
 ) -> tuple[CommittorSearch, tuple[Evaluated, list[Evaluated]]]:
     """Choose the kernel by at most `most` samples."""
     n = len(data.X)
-    rows = np.arange(n)
     if n > most:
         rows = np.sort(np.random.RandomState(data.seed).permutation(n)[:most])
-        chosen = data.side[rows]
-        if min(np.count_nonzero(chosen == side) for side in (SOURCE, TARGET, OUTSIDE)) < 2:
+        X, side, share = data.X[rows], data.side[rows], data.share[rows]
+        if min(np.count_nonzero(side == one) for one in (SOURCE, TARGET, OUTSIDE)) < 2:
             raise ValueError(f"max_search_samples={most} leaves fewer than 2 samples in A or B; increase it.")
-    some = data
-    if len(rows) < n:
-        share = data.share[rows] / data.share[rows].sum()
-        some = BoundaryData(data.X[rows], share, data.side[rows], data.tensor.at(data.X[rows], rows), data.seed)
-    own = None if groups is None else groups[rows]
-    search = CommittorSearch(some, boundary_folds(some.X, some.side, own, data.seed, cv), n_features)
+        data = BoundaryData(X, share / share.sum(), side, data.tensor.at(X, rows), data.seed)
+        groups = None if groups is None else groups[rows]
+    search = CommittorSearch(data, boundary_folds(data.X, data.side, groups, data.seed, cv), n_features)
     return search, search.run(basis, progress)
 
 
@@ -179,7 +162,10 @@ def fit_committor(
         overshoot_row=int(np.argmax(excess)),
         unevenness=unevenness(values[outside], energies[outside]),
     )
-    quantities, intervals = resampled_flux(values, energies, data.share, _trajectories(data.X, groups), resampling)
+    if groups is None and (order := order_of(data.X)).n_walkers > 1:
+        groups = order.walker_of(len(data.X))
+    trajectories = trajectories_of(groups, len(data.X))
+    quantities, intervals = resampled_flux(values, energies, data.share, trajectories, resampling)
     return CommittorFit(
         basis=fitted.basis,
         coefficients=fitted.solution.coefficients,
@@ -193,10 +179,3 @@ def fit_committor(
         regularization=search.flux_scale * best.recipe.regularization,
         candidates=[one.row() for one in candidates],
     )
-
-
-def _trajectories(X: np.ndarray, groups: Any) -> list[np.ndarray]:
-    """Return rows in the order of time, for blocks of resamples: groups, walkers, or all rows."""
-    if groups is None and (order := order_of(X)).n_walkers > 1:
-        groups = order.walker_of(len(X))
-    return trajectories_of(groups, len(X))

@@ -211,15 +211,9 @@ class KernelDiffusionMap(ModeTransformer):
 
     def _spec(self, diffusion: DiffusionLike = None) -> ModelSpec:
         """Return the checked settings; `diffusion` replaces the parameter."""
-        fit = spec_of(FitSpec, self)
-        spec = ModelSpec(
-            kernel=self.kernel,
-            bandwidth=self.bandwidth,
-            regularization=self.regularization,
-            basis=spec_of(BasisSpec, self),
-            fit=fit if diffusion is None else replace(fit, diffusion=diffusion),
-            seed=seed_of(self.random_state),
-        )
+        fit, basis = spec_of(FitSpec, self), spec_of(BasisSpec, self)
+        fit = fit if diffusion is None else replace(fit, diffusion=diffusion)
+        spec = ModelSpec(self.kernel, self.bandwidth, self.regularization, basis, fit, seed_of(self.random_state))
         spec.check()
         return spec
 

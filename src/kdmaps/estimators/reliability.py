@@ -27,7 +27,7 @@ from kdmaps.forms.moments import Moments
 from kdmaps.selection.candidate import Candidate, Stage
 from kdmaps.selection.evaluation import FoldedMoments, SearchData
 from kdmaps.selection.folds import BlockedKFold
-from kdmaps.selection.result import Search, SearchResult
+from kdmaps.selection.result import Search
 from kdmaps.selection.scores import jackknife_error, pooled_ritz_timescales
 from kdmaps.spectrum.directed import held_out_tests, modes_of
 from kdmaps.spectrum.modes import WIDE_GAP, Modes
@@ -134,7 +134,9 @@ def trust_after_search(
         return modes, Trust(evidence, modes.rates, weighted=weighted, equilibrium=tests)
     # The quotients of the samples searched are compared with one another, then scaled to all samples.
     unit = raw / _quotients(np.array(chosen.timescales))[order]
-    alike = [_quotients(np.array(c.timescales)) for c in _equally_good(found.result, chosen)]
+    lowest = chosen.value - chosen.standard_error
+    final = (c for c in found.result.candidates if c.stage is not Stage.SCREENED and not c.rejected and c.agreed)
+    alike = [_quotients(np.array(c.timescales)) for c in final if c.value >= lowest]
     others = _other_features(data, found.moments, chosen.regularization)
     candidates, features = (
         modes.clock.rates(np.array(some).reshape(-1, len(unit))[:, order] * unit * factor) for some in (alike, others)
@@ -189,13 +191,6 @@ def _held_out(found: Search, chosen: Candidate) -> np.ndarray | None:
         return _quotients(chosen.score.timescales)
     fit = found.data.fit_folds(found.moments, [chosen.regularization])[0]
     return None if fit is None else _quotients(pooled_ritz_timescales(fit))
-
-
-def _equally_good(result: SearchResult, chosen: Candidate) -> list[Candidate]:
-    """Return the candidates whose score is within one standard error of the chosen one."""
-    lowest = chosen.value - chosen.standard_error
-    final = (c for c in result.candidates if c.stage is not Stage.SCREENED and not c.rejected and c.agreed)
-    return [c for c in final if c.value >= lowest]
 
 
 def _other_features(data: SearchData, moments: FoldedMoments, regularization: float) -> list[np.ndarray]:

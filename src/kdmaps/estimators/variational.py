@@ -189,16 +189,9 @@ class VariationalKernelMap(LearnedModel, ModeTransformer):
 
     def _model(self, basis: Basis, regularization: float) -> KernelDiffusionMap:
         """Return a `KernelDiffusionMap` with the learned kernel."""
+        same = {name: getattr(self, name) for name in ("n_components", "basis", "center", "diffusion", "rates", "cv")}
         return KernelDiffusionMap(
-            n_components=self.n_components,
-            kernel=basis.kernel,
-            basis=self.basis,
-            n_features=basis.n_features,
-            regularization=regularization,
-            center=self.center,
-            diffusion=self.diffusion,
-            rates=self.rates,
-            cv=self.cv,
+            **same, kernel=basis.kernel, n_features=basis.n_features, regularization=regularization
         )
 
     def _basis_spec(self) -> BasisSpec:

@@ -168,14 +168,12 @@ class TangentSpaces:
 class TangentTensor(DiffusionTensor):
     """D = εI + (1-ε)TTᵀ with tangent directions T, or I - (1-ε)NNᵀ with normal directions N, whichever are fewer."""
 
-    spaces: TangentSpaces
-    constant: np.ndarray | None
-
     def __init__(self, spaces: TangentSpaces, frames: np.ndarray | None = None):
         self.dim: int = spaces.samples.shape[1]
-        self.spaces, self._frames = spaces, frames
+        self.spaces: TangentSpaces = spaces
+        self._frames = frames
         self.sign: float = -1.0 if spaces.normal else 1.0
-        self.constant = np.array(1.0 if spaces.normal or not spaces.n_neighbors else spaces.floor)
+        self.constant: np.ndarray | None = np.array(1.0 if spaces.normal or not spaces.n_neighbors else spaces.floor)
 
     def part(self, index: slice) -> TangentTensor:
         """Return the tensor of these rows of X alone."""

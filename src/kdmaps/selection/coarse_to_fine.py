@@ -164,7 +164,10 @@ def _search_range(data: SearchData, plan: SearchPlan, run: Run) -> SearchRange:
     unit = data.rate_unit
     free = isinstance(plan.regularizations, str)
     fixed = () if free else tuple(regularization_grid(plan.regularizations, unit)[::-1].tolist())
-    sigmas = _bandwidth_ends(data)
+    X = np.unique(data.everything.typical.X, axis=0)
+    spacing = float(np.median(nearest_distances(X, X))) if len(X) > 1 else data.median
+    narrowest = min(max(NARROWEST * data.median, NEIGHBOURS * spacing), data.median)
+    sigmas = narrowest, WIDEST * data.median
     limits = SearchRange(families, given, bases, sigmas, (0.0, np.inf), fixed, unit)
     if free:
         label, kernel = (families[0], make_kernel(families[0], data.median)) if families else given[0]
@@ -175,14 +178,6 @@ def _search_range(data: SearchData, plan: SearchPlan, run: Run) -> SearchRange:
         low, high = LAMBDA_ENDS
         limits = replace(limits, slowest=slowest, lambdas=(low * slowest, high * slowest))
     return limits
-
-
-def _bandwidth_ends(data: SearchData) -> tuple[float, float]:
-    """Return the narrowest and the widest bandwidth for these samples."""
-    X = np.unique(data.everything.typical.X, axis=0)
-    spacing = float(np.median(nearest_distances(X, X))) if len(X) > 1 else data.median
-    narrowest = min(max(NARROWEST * data.median, NEIGHBOURS * spacing), data.median)
-    return narrowest, WIDEST * data.median
 
 
 def _first_round(limits: SearchRange, median: float) -> list[Trial]:
@@ -226,7 +221,7 @@ def _best_axes(data: SearchData, plan: SearchPlan, limits: SearchRange, best: Ca
     samples.
     """
     family, better = limits.pilots(best.basis)[0], []
-    for origin in (Axes(components=True),) if plan.rotated else (Axes(components=False), Axes(components=True)):
+    for origin in [Axes(components) for components in ((True,) if plan.rotated else (False, True))]:
         root = data.everything.root(origin)
         if root is None:
             continue

@@ -58,13 +58,11 @@ class BlockedKFold(BaseCrossValidator):
     [0 1] [3 4 5]
     """
 
-    n_splits: int
-    gap: int
-
     def __init__(self, n_splits: int = 3, gap: int = 0):
         if n_splits < 2 or gap < 0:
             raise ValueError(f"BlockedKFold needs n_splits >= 2 and gap >= 0, got {n_splits} and {gap}.")
-        self.n_splits, self.gap = n_splits, gap
+        self.n_splits: int = n_splits
+        self.gap: int = gap
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
         """Return the number of blocks."""
@@ -82,10 +80,8 @@ class BlockedKFold(BaseCrossValidator):
 class WalkerKFold(BaseCrossValidator):
     """Hold out whole walkers, whose frames take turns: row i belongs to walker i modulo their number."""
 
-    n_walkers: int
-
     def __init__(self, n_walkers: int):
-        self.n_walkers = n_walkers
+        self.n_walkers: int = n_walkers
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
         """Return the number of folds."""

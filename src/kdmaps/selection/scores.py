@@ -66,6 +66,8 @@ def ritz_pairs(covariance: np.ndarray, energy: np.ndarray) -> tuple[np.ndarray, 
 
 #: Power of the time scales in the score; 0 stands for their logarithm.
 POWER = 0.0
+#: Number of standard errors subtracted from the score (measured by `python -m experiments.regret`).
+CAUTION = 1.0
 
 
 class PooledScore:
@@ -78,15 +80,14 @@ class PooledScore:
     tested, and `power` is p; 0 stands for Σ_k log t_k.
     """
 
-    coverage: float
-    power: float
-
     def __init__(self, covariances: np.ndarray, energies: np.ndarray, coverage: float, power: float = POWER):
         parts = np.stack([covariances, energies])
         sums = parts.sum(axis=1, keepdims=True)
         # Of all folds, of all but each one, and of each one alone.
         self._times, self._directions = ritz_pairs(*np.concatenate([sums, sums - parts, parts], axis=1))
-        self._n, self.coverage, self.power = len(covariances), max(coverage, 1.0), power
+        self._n = len(covariances)
+        self.coverage: float = max(coverage, 1.0)
+        self.power: float = power
 
     @property
     def timescales(self) -> np.ndarray:
@@ -120,6 +121,10 @@ class PooledScore:
         """Replicates for `jackknife_error`; (F,)."""
         known = np.all(np.isfinite(self.left_out))
         return jackknife_replicates(self.left_out, self.coverage) if known else self.left_out
+
+    def score(self, fold_values: np.ndarray) -> Score:
+        """Return the score minus `CAUTION` standard errors, with the scores of each fold alone."""
+        return Score(self.lower_bound(CAUTION), self.replicates, fold_values, float(self._scores[0]), self.timescales)
 
     def lower_bound(self, caution: float) -> float:
         """Return the score minus `caution` jackknife standard errors; -inf without time scales."""
@@ -194,10 +199,6 @@ def pooled_ritz_timescales(fit: CrossFit) -> np.ndarray:
     return pooled_score(fit).timescales
 
 
-#: Number of standard errors subtracted from the score (measured by `python -m experiments.regret`).
-CAUTION = 1.0
-
-
 def select_by_timescale(fit: CrossFit) -> Score:
     """Σ_k log t_k of the pooled held-out time scales t_k, minus one jackknife standard error.
 
@@ -207,9 +208,7 @@ def select_by_timescale(fit: CrossFit) -> Score:
     prefers the one with smaller differences between folds.
     """
     pooled = pooled_score(fit)
-    fold_values = pooled.fold_timescales.sum(axis=1)  # `timescale_score` of each fold
-    bounds = pooled.lower_bound(CAUTION), pooled.lower_bound(0)
-    return Score(bounds[0], pooled.replicates, fold_values, bounds[1], pooled.timescales)
+    return pooled.score(pooled.fold_timescales.sum(axis=1))  # `timescale_score` of each fold
 
 
 def select_by_autocorrelation(power: int) -> Callable[[CrossFit], Score]:
@@ -221,8 +220,7 @@ def select_by_autocorrelation(power: int) -> Callable[[CrossFit], Score]:
 
     def select(fit: CrossFit) -> Score:
         pooled = PooledAutocorrelations(*pooled_parts(fit), power)
-        bounds = pooled.lower_bound(CAUTION), pooled.lower_bound(0)
-        return Score(bounds[0], pooled.replicates, pooled.fold_values, bounds[1], pooled.timescales)
+        return pooled.score(pooled.fold_values)
 
     return select
 
