@@ -16,6 +16,7 @@ import numpy as np
 
 import kdmaps
 from kdmaps.data import gather, open_tables
+from kdmaps.utils.numbers import rounded
 
 HERE = Path(__file__).resolve().parent
 RUNS = [HERE / f"run{number}.xtc" for number in (1, 2, 3)]
@@ -78,7 +79,7 @@ def table(results: dict, markov: dict) -> str:
     """Return the table of README.md."""
 
     def cell(value: float, interval: list[float]) -> str:
-        return f"{value:.3g} ({interval[0]:.3g} – {interval[1]:.3g})"
+        return f"{rounded(value, 3)} ({rounded(interval[0], 3)} – {rounded(interval[1], 3)})"
 
     lines = ["| method | R 1 | R 2 | t1 (ps) | t2 (ps) |", "|---|---:|---:|---:|---:|"]
     for name, row in results["fits"].items():

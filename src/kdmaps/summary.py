@@ -21,6 +21,7 @@ from kdmaps.selection.result import SearchResult
 from kdmaps.selection.scores import chosen_scoring
 from kdmaps.spectrum.modes import Check, Modes, agreement_check
 from kdmaps.utils.notebook import card, warning_lines
+from kdmaps.utils.numbers import rounded
 
 #: Quantities that candidates are compared by, for each name of `kdmaps.selection.scores`.
 SCORINGS = {
@@ -151,7 +152,7 @@ class FitSummary:
         for k, (time, rate) in enumerate(zip(self.timescales, self.rates, strict=True)):
             number = f"{MARK} {k + 1}" if self.doubtful[k] else str(k + 1)
             known = time > 0  # otherwise the mode relaxes within one lag
-            row: tuple[str, ...] = (number, f"{time:.4g}", f"{rate:.4g}") if known else (number, "< lag", "–")
+            row: tuple[str, ...] = (number, rounded(time), rounded(rate)) if known else (number, "< lag", "–")
             if self.uncertainty is not None:
                 interval = show_interval(self.uncertainty.timescale_intervals[k], 4) if known else "–"
                 row = (*row[:2], interval, row[2], f"{np.degrees(self.uncertainty.mode_angles[k]):.0f}°")
@@ -165,7 +166,7 @@ class FitSummary:
             return f"shorter than the lag of {self.lag_time}"
         known, unit = self.uncertainty, "" if self.unit is None else f" {self.unit}"
         interval = "" if known is None else f" ({show_interval(known.timescale_intervals[0])})"
-        return f"{self.timescales[0]:.4g}{unit}{interval}"
+        return f"{rounded(self.timescales[0])}{unit}{interval}"
 
     def verdict(self, states: str = "", n_warnings: int = 0, process: str = "") -> str:
         """Return the result in one line; `states` is the number of states in words, `process` replaces time scales."""
@@ -327,7 +328,7 @@ def count_frames(number: int) -> str:
 
 def show_interval(ends: np.ndarray, digits: int = 3) -> str:
     """Return an interval as text."""
-    return f"{ends[0]:.{digits}g} – {ends[1]:.{digits}g}".replace("inf", "∞")
+    return f"{rounded(ends[0], digits)} – {rounded(ends[1], digits)}".replace("inf", "∞")
 
 
 def with_unit(label: str, unit: str | None) -> str:

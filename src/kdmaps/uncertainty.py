@@ -36,6 +36,7 @@ from kdmaps.spectrum.modes import Modes, or_fewer
 from kdmaps.spectrum.pencil import find_modes
 from kdmaps.utils.frames import aligned, records, with_ends
 from kdmaps.utils.notebook import TableCard
+from kdmaps.utils.numbers import rounded
 from kdmaps.utils.progress import track
 from kdmaps.utils.types import RandomStateLike, SamplesLike
 from kdmaps.utils.validation import checked_weight
@@ -81,7 +82,10 @@ class Uncertainty(TableCard):
         lines = [["mode", "time scale", f"{percent} interval", "rate", f"{percent} interval", "direction within"]]
         for row in self.table():
             times, rates = (
-                [f"{row[name]:.4g}", f"{row[f'{name}_low']:.4g} – {row[f'{name}_high']:.4g}".replace("inf", "∞")]
+                [
+                    rounded(row[name]),
+                    f"{rounded(row[f'{name}_low'])} – {rounded(row[f'{name}_high'])}".replace("inf", "∞"),
+                ]
                 for name in ("timescale", "rate")
             )
             lines.append([str(row["mode"]), *times, *rates, f"{row['angle_degrees']:.2g}°"])

@@ -27,6 +27,7 @@ from kdmaps.cli._options import (
     split_names,
     with_files,
 )
+from kdmaps.utils.numbers import rounded
 from kdmaps.utils.progress import reporting, stage
 
 if TYPE_CHECKING:
@@ -178,11 +179,9 @@ def compare(
         near = int(correlations[k].argmax())
         nearest = f"{correlations[k, near]:.3f} (mode {near + 1})"
         times = a.timescales_[k], b.timescales_[k]
-        rows.append((str(k + 1), f"{times[0]:.4g}", f"{times[1]:.4g}", f"{times[1] / times[0]:.3g}",
+        rows.append((str(k + 1), rounded(times[0]), rounded(times[1]), f"{times[1] / times[0]:.3g}",
                      f"{correlations[k, k]:.3f}", nearest, f"{angles[k]:.1f}°"))  # fmt: skip
-    print_table(
-        ("mode", "time scale A", "time scale B", "B/A", "|correlation|", "nearest mode of B", "principal angle"), rows
-    )
+    print_table(("mode", "time scale A", "time scale B", "B/A", "|corr|", "nearest mode of B", "principal angle"), rows)
     agreement = kdmaps.metrics.subspace_r2(ours[:, :r], theirs[:, :r])
     say(
         f"Agreement of the spaces of the first {r} modes: SubR² = {agreement:.4f} (1 means identical), at "
@@ -358,7 +357,7 @@ def _show_passages(times: PassageTimes, shares: Metastability, notes: list[str],
     unit = unit or ("rows" if step == 1 else "the unit of the time step")
     say(f"States on held-out rows ({shares.confidence:.0%} intervals), and the share that stays for one lag:")
     print_table(*shares.cells())
-    shown = [", ".join(f"{t:.4g}" for t in part) for part in (shares.timescales, shares.mode_timescales)]
+    shown = [", ".join(rounded(t) for t in part) for part in (shares.timescales, shares.mode_timescales)]
     say(f"Time scales of the Markov model of the states: {shown[0]}; of the modes: {shown[1]} ({unit}).")
     say(
         f"Mean first passage times between the cores of states, in {unit} ({times.confidence:.0%} intervals), for rows "

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from scipy.spatial.distance import cdist
 
 from kdmaps.data.correlation import EARLY_ROWS, FIRST_ROWS, MIN_ROWS, is_clock
+from kdmaps.utils.numbers import rounded
 from kdmaps.utils.threads import slices
 
 #: Number of columns and of rows listed in a finding.
@@ -215,8 +216,8 @@ def scales(data: CheckedRows, limit: float = WIDEST_SCALES) -> Finding | None:
     return Finding(
         "scales",
         where,
-        f"Column {where[0]} of X varies {ratio:.1g} times as much as column {where[1]}, which hardly contributes to "
-        "distances; modes along it appear fast.",
+        f"Column {where[0]} of X varies {rounded(ratio, 1)} times as much as column {where[1]}, which hardly "
+        "contributes to distances; modes along it appear fast.",
         "In a table of measurements, divide every column by its standard deviation (StandardScaler of scikit-learn); "
         "for coordinates of a diffusion, give their diffusion constants with diffusion.",
         "warning" if ratio > WIDEST_SCALES else "note",

@@ -10,6 +10,7 @@ from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.spectrum.modes import Check, or_fewer
 from kdmaps.utils.frames import aligned
 from kdmaps.utils.notebook import card
+from kdmaps.utils.numbers import rounded
 
 #: A rate whose energy is carried by n samples has a relative error of about 1/√n. With 14 its 99 % interval spans a
 #: factor of 2 to either side, e^{2.58/√14} = 2: at most one in a hundred rates that pass should be further off.
@@ -138,7 +139,7 @@ class ModeCheck:
         worst = int((np.nanargmin if self.least else np.nanargmax)(self.values))
         side = "at least" if self.least else "at most"
         found = self.warning if self.failed.any() else None
-        return Check(f"{self.what}, mode {worst + 1}", f"{self.values[worst]:.3g}", f"{side} {self.limit:g}", found)
+        return Check(f"{self.what}, mode {worst + 1}", rounded(self.values[worst], 3), f"{side} {self.limit:g}", found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -262,8 +263,8 @@ class Trust:
         checks, ok = self.checks, self.ok
         lines = [["mode", "rate", *(check.name for check in checks), ""]]
         for k, rate in enumerate(self.rates):
-            cells = [f"{check.values[k]:.3g}{'!' if check.failed[k] else ''}" for check in checks]
-            lines.append([str(k + 1), f"{rate:.4g}", *cells, "ok" if ok[k] else "not to be trusted"])
+            cells = [rounded(check.values[k], 3) + ("!" if check.failed[k] else "") for check in checks]
+            lines.append([str(k + 1), rounded(rate), *cells, "ok" if ok[k] else "not to be trusted"])
         limits = [f"{'≥' if check.least else '≤'} {check.limit:g}" for check in checks]
         return [*lines, ["", "limit", *limits, ""]]
 

@@ -19,6 +19,7 @@ from kdmaps.spectrum.directed import Eigenfunctions, eigenfunctions, invariant_f
 from kdmaps.summary import show_interval
 from kdmaps.utils.frames import aligned, records, split_rows
 from kdmaps.utils.notebook import TableCard
+from kdmaps.utils.numbers import rounded
 from kdmaps.utils.types import RandomStateLike, SamplesLike
 from kdmaps.utils.validation import checked_values, checked_weight, unit_weight
 from kdmaps.utils.warn import warn
@@ -232,7 +233,7 @@ class Koopman(TableCard):
         if np.isinf(row[name]):
             return "", ""
         ends = np.array([row.get(f"{name}_low"), row.get(f"{name}_high")])
-        return f"{row[name]:.4g}", "" if self.intervals is None else show_interval(ends, 4)
+        return rounded(row[name]), "" if self.intervals is None else show_interval(ends, 4)
 
     def slowest(self, unit: str | None = None) -> str:
         """Return the oscillation that lasts longest in words; without one, the slowest decay."""

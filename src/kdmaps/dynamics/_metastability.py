@@ -16,6 +16,7 @@ from kdmaps.estimators.transformer import ModeTransformer
 from kdmaps.spectrum.modes import Clock
 from kdmaps.utils.frames import aligned, records, with_ends
 from kdmaps.utils.notebook import TableCard
+from kdmaps.utils.numbers import rounded
 from kdmaps.utils.types import RandomStateLike, SamplesLike
 from kdmaps.utils.validation import checked_weight, unit_weight
 
@@ -55,8 +56,8 @@ class Metastability(TableCard):
         titles, rows = self.cells()
         title = f"{len(rows)} states on held-out frames ({100 * self.confidence:g} % intervals)"
         found = zip(self.timescales, *self.timescale_intervals.T, strict=True)
-        times = ", ".join(f"{t:.4g} ({low:.4g} – {high:.4g})" for t, low, high in found)
-        modes = ", ".join(f"{t:.4g}" for t in self.mode_timescales[: len(self.timescales)])
+        times = ", ".join(f"{rounded(t)} ({rounded(low)} – {rounded(high)})" for t, low, high in found)
+        modes = ", ".join(rounded(t) for t in self.mode_timescales[: len(self.timescales)])
         last = f"time scales of the states: {times}; of the modes: {modes}"
         return "\n".join([title, *aligned([titles, *rows]), last])
 

@@ -28,6 +28,7 @@ from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.summary import show_interval
 from kdmaps.utils.frames import aligned, check_rows, join_rows, records, with_ends
 from kdmaps.utils.notebook import TableCard
+from kdmaps.utils.numbers import rounded
 from kdmaps.utils.threads import slices
 from kdmaps.utils.types import RandomStateLike, SamplesLike
 from kdmaps.utils.warn import warn
@@ -80,15 +81,15 @@ class PassageTimes(TableCard):
         """Return titles and rows of a table with one row for each initial state."""
         names, rows = [str(label + 1) for label in self.labels], []
         for i, (name, times) in enumerate(zip(names, self.times, strict=True)):
-            shown = [f"{t:.4g} ({show_interval(ends)})" for t, ends in zip(times, self.intervals[i], strict=True)]
+            shown = [f"{rounded(t)} ({show_interval(ends)})" for t, ends in zip(times, self.intervals[i], strict=True)]
             rows.append([name, *shown[:i], "", *shown[i + 1 :]])
         return ["from state", *(f"to {name}" for name in names)], rows
 
     def __repr__(self) -> str:
         lines = [f"Mean first passage times in the unit of time_step ({100 * self.confidence:g} % intervals)"]
         lines += [
-            f"  from label {row['from']} to label {row['to']}: {row['time']:.4g} ({row['time_low']:.4g} – "
-            f"{row['time_high']:.4g})"
+            f"  from label {row['from']} to label {row['to']}: {rounded(row['time'])} ({rounded(row['time_low'])} – "
+            f"{rounded(row['time_high'])})"
             for row in self.table()
         ]
         return "\n".join(lines)

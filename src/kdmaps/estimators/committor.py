@@ -29,6 +29,7 @@ from kdmaps.selection.committor import BASES, OUTSIDE, BoundaryData
 from kdmaps.selection.folds import check_groups
 from kdmaps.utils.frames import check_rows, join_rows, split_rows
 from kdmaps.utils.notebook import card, warning_lines
+from kdmaps.utils.numbers import rounded
 from kdmaps.utils.types import RandomStateLike, SamplesLike
 from kdmaps.utils.validation import (
     check_choice,
@@ -52,7 +53,7 @@ NAMES = {
 def quantity_rows(model: AdaptiveCommittor) -> list[list[str]]:
     """Return name, value and interval of flux, rates and mean first passage time."""
     return [
-        [title, f"{getattr(model, f'{name}_'):.4g}", "{:.4g} – {:.4g}".format(*getattr(model, f"{name}_interval_"))]
+        [title, rounded(getattr(model, f"{name}_")), " – ".join(map(rounded, getattr(model, f"{name}_interval_")))]
         for name, title in NAMES.items()
     ]
 

@@ -24,6 +24,7 @@ from kdmaps.plotting.common import (
     plain_log_ticks,
 )
 from kdmaps.summary import with_unit
+from kdmaps.utils.numbers import rounded
 from kdmaps.utils.types import SamplesLike
 
 if TYPE_CHECKING:
@@ -81,7 +82,10 @@ def plot_modes(
         titles = [f"mode {k + 1}" for k in range(r)]
         if hasattr(modes, "timescales_"):
             after = "" if unit is None else f" {unit}"
-            titles = [f"{title}, time scale {t:.3g}{after}" for title, t in zip(titles, modes.timescales_, strict=True)]
+            titles = [
+                f"{title}, time scale {rounded(t, 3)}{after}"
+                for title, t in zip(titles, modes.timescales_, strict=True)
+            ]
     axes = mode_axes(axes, r)
     for k, ax in enumerate(axes):
         if len(shown) == 2:
@@ -388,7 +392,7 @@ def plot_phases(
     X, shown, labels = coordinates_of(X, coordinates)
     axes = mode_axes(axes, len(chosen))
     for ax, k, phase in zip(axes, chosen, phases.T, strict=True):
-        ax.set_title(f"phase {k + 1}, period {koopman.periods[k]:.3g}")
+        ax.set_title(f"phase {k + 1}, period {rounded(koopman.periods[k], 3)}")
         draw_phase(ax, phase, [*X[:, shown].T], labels, point_size, bar=ax is axes[-1])
     return axes
 

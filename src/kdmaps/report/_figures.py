@@ -14,6 +14,7 @@ from kdmaps.diagnostics.relevance import Relevance
 from kdmaps.dynamics import ChapmanKolmogorov, Validation
 from kdmaps.report.sections import Figure
 from kdmaps.summary import FitSummary
+from kdmaps.utils.numbers import rounded
 
 #: Colours of the plots that the page replaces by its own.
 THEMED = {
@@ -95,7 +96,7 @@ def mode_figure(k: int, values: np.ndarray, coordinates: dict[str, np.ndarray], 
     names, points = list(coordinates), np.column_stack(list(coordinates.values()))
     time, title = summary.timescales[k], f"mode {k + 1}"
     if not summary.directed:  # time scales of singular functions are not relaxation times
-        title += f": {time:.3g} {summary.unit or ''}".rstrip() if time > 0 else ": shorter than the lag"
+        title += f": {rounded(time, 3)} {summary.unit or ''}".rstrip() if time > 0 else ": shorter than the lag"
 
     def draw(ax: Any) -> None:
         plotting.plot_modes(values[:, None], points, axes=[ax], titles=[title])

@@ -28,6 +28,7 @@ from kdmaps.report.text import (
     state_table,
 )
 from kdmaps.summary import describe_independence, list_relevant, with_unit
+from kdmaps.utils.numbers import rounded
 from kdmaps.utils.warn import muted
 
 #: Largest number of consecutive frames in the figure of modes against time.
@@ -235,7 +236,7 @@ def passages(subject: Subject) -> Section | None:
         return None
     i, j = np.unravel_index(np.argmax(times.times), times.times.shape)
     unit = summary.unit or ("frames" if summary.time_step == 1 else "the unit of the time step")
-    slowest = f"{times.times[i, j]:.3g} {summary.unit or ''}".strip()
+    slowest = f"{rounded(times.times[i, j], 3)} {summary.unit or ''}".strip()
     return Section(
         "passages",
         "Passage times",

@@ -8,6 +8,7 @@ import numpy as np
 from kdmaps.dynamics import CoarseStates, Validation, coarse_states, suggest_states
 from kdmaps.spectrum.modes import rate_ratios
 from kdmaps.summary import FitSummary, count_frames, show_interval, with_unit
+from kdmaps.utils.numbers import rounded
 
 #: Approximate number of lags in a table of implied time scales.
 IMPLIED_LAGS = 6
@@ -43,7 +44,7 @@ def implied_table(tests: Validation, unit: str | None = None) -> tuple[list[str]
         cells = [f"{implied.lags[i]}", f"{implied.times[i]:g}"]
         for t, ends in zip(implied.timescales[i], implied.intervals[i], strict=True):
             interval = "" if np.isnan(ends).any() else f" ({show_interval(ends)})"
-            cells.append(f"{t:.4g}{interval}" if t > implied.times[i] else "–")
+            cells.append(f"{rounded(t)}{interval}" if t > implied.times[i] else "–")
         rows.append(cells)
     return titles, rows
 

@@ -25,6 +25,7 @@ from kdmaps.spectrum.modes import Clock
 from kdmaps.spectrum.pencil import find_modes
 from kdmaps.utils.frames import records
 from kdmaps.utils.notebook import TableCard
+from kdmaps.utils.numbers import rounded
 from kdmaps.utils.types import RandomStateLike, SamplesLike
 from kdmaps.utils.validation import checked_weight, seed_of
 from kdmaps.utils.warn import muted, warn
@@ -173,7 +174,7 @@ class ImpliedTimescales(TableCard):
         if not self.resolved[i, k]:
             return "–"
         low, high = self.intervals[i, k]
-        return f"{self.timescales[i, k]:.4g} ({low:.4g} – {high:.4g})"
+        return f"{rounded(self.timescales[i, k])} ({rounded(low)} – {rounded(high)})"
 
 
 class LagChoice(NamedTuple):

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
+from kdmaps.utils.numbers import rounded
 from kdmaps.utils.warn import section
 
 _CARD = "font-family: sans-serif; font-size: 0.9em; margin-top: 0.6em"
@@ -45,4 +46,4 @@ class TableCard:
 
 
 def _shown(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    return rounded(value) if isinstance(value, float) else str(value)
