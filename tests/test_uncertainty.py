@@ -56,6 +56,15 @@ def test_repr_is_a_table(fitted):
     assert "1 – ∞" in repr(unbounded)
 
 
+def test_rows_of_a_sorted_table_are_independent(fitted):
+    """Random blocks, as if the rows had never been sorted, and no warning of a correlation time."""
+    model, X = fitted
+    by_first = X[np.argsort(X[:, 0] + 0.5 * np.random.default_rng(0).normal(size=len(X)))]
+    found, shuffled = bootstrap(model, by_first), bootstrap(model, X)
+    assert found.block_length == shuffled.block_length
+    assert_allclose(found.rate_errors, shuffled.rate_errors, rtol=0.3)  # 200 resamples of 50 blocks
+
+
 class TestAgainstExplicitRefits:
     def test_resamples_equal_refits_with_integer_weights(self, fitted):
         model, X = fitted

@@ -192,6 +192,8 @@ def bootstrap(
     source, form, weight, groups, first = _observations(fitted, X, weight, groups, diffusion)
     values = values[first]
     trajectories = trajectories_of(groups, len(values))
+    if groups is None and fitted.modes_.clock.lag is None and order_of(X.array).sorted:
+        trajectories = [np.random.RandomState(0).permutation(len(values))]  # independent rows, as for the folds
     most = max_blocks or most_blocks(fitted.basis_)
     blocks, length, correlation_time = independent_blocks(values, weight, trajectories, block_length, most)
     moments = StackedMoments([form.moments(fitted.basis_, source, weight, rows) for rows in blocks])

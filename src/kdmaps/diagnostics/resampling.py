@@ -43,7 +43,8 @@ def independent_blocks(
     blocks = cut_blocks(trajectories, length)
     if len(blocks) < 2:
         raise ValueError(f"block_length={length} leaves {len(blocks)} block of {n} samples; pass a smaller one.")
-    if len(blocks) < MIN_BLOCKS:
+    correlated = block_length == "auto" and CORRELATION_TIMES_PER_BLOCK * correlation_time > n // MIN_BLOCKS
+    if len(blocks) < MIN_BLOCKS and not correlated:  # otherwise there is a warning already
         warn(
             f"Intervals are probably too narrow: the samples form only {len(blocks)} blocks of {length}, and reliable "
             f"intervals need {MIN_BLOCKS}. Use more samples, or a longer trajectory if they are frames.",
