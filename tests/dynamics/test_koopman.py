@@ -128,6 +128,8 @@ def test_intervals_and_trust(found):
     assert 0.06 < high.real - low.real < 0.25
     assert 0.06 < high.imag - low.imag < 0.25
     assert found.trust.ok.all()
+    assert repr(found.trust).startswith(f"{len(found.trust.ok)} of {len(found.trust.ok)} eigenfunctions pass")
+    assert "⚠" not in found.trust._repr_html_()
     assert (found.trust.agreement[:2] > 0.95).all()
     assert_allclose(found.trust.held_out[0], found.eigenvalues[0], atol=0.02)
     assert found.samples.shape == (200, 5)

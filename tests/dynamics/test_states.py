@@ -83,6 +83,10 @@ class TestCoarseStates:
         with pytest.raises(ValueError, match=message):
             coarse_states(*arguments)
 
+    def test_names_the_remedy_for_a_model_in_place_of_modes(self):
+        with pytest.raises(TypeError, match=r"m\.transform\(X\)"):
+            coarse_states(kdmaps.AdaptiveDiffusionMap(), np.zeros((9, 2)))
+
     def test_core_has_at_least_a_tenth_of_a_state(self):
         """No sample of the first state has a membership of 0.9."""
         memberships = np.column_stack([np.linspace(0, 0.8, 101), 1 - np.linspace(0, 0.8, 101)])

@@ -14,6 +14,8 @@ from kdmaps.forms.lagged import LaggedForm
 from kdmaps.selection.folds import FOLDS, make_folds, make_splits
 from kdmaps.selection.plan import FitSpec
 from kdmaps.spectrum.directed import excess, refit, smoothest, two_sided
+from kdmaps.utils.frames import aligned
+from kdmaps.utils.notebook import TableCard
 from kdmaps.utils.warn import muted
 
 #: Smallest mean squared cosine between an eigenfunction and its counterparts in the folds.
@@ -31,8 +33,8 @@ TESTED = 50_000
 MAX_NOISE, FUNCTIONS = 0.01, 50
 
 
-@dataclass(frozen=True, eq=False)
-class KoopmanTrust:
+@dataclass(frozen=True, eq=False, repr=False)
+class KoopmanTrust(TableCard):
     """Eigenfunctions ψ fitted without a block of the frames, tested on that block.
 
     The error E|ψ(y) - λψ(x)|² of a noisy system is 1 - |λ|² for any ψ that was fitted to the same frames, so that plain
@@ -63,6 +65,21 @@ class KoopmanTrust:
     def ok(self) -> np.ndarray:
         """True for eigenfunctions that pass all three tests; (r,)."""
         return (self.agreement >= MIN_AGREEMENT) & (self.overfit <= MAX_EXCESS) & (self.residuals <= self.limits)
+
+    def __repr__(self) -> str:
+        titles, rows = self.cells()
+        return "\n".join(
+            [f"{int(self.ok.sum())} of {len(self.ok)} eigenfunctions pass all tests", *aligned([titles, *rows])]
+        )
+
+    def cells(self) -> tuple[list[str], list[list[str]]]:
+        """Return titles and rows of a table of the tests as text."""
+        titles = ["", "agreement of folds", "overfit", "residual", "limit of residual"]
+        columns = zip(self.ok, self.agreement, self.overfit, self.residuals, self.limits, strict=True)
+        return titles, [
+            [f"{'' if ok else '⚠ '}{k}", f"{agreement:.2f}", f"{overfit:.2g}", f"{residual:.2g}", f"{limit:.2g}"]
+            for k, (ok, agreement, overfit, residual, limit) in enumerate(columns, start=1)
+        ]
 
     def warnings(self) -> list[UnreliableModesWarning]:
         """Return one warning for each cause."""

@@ -379,6 +379,8 @@ def _clusters(modes: np.ndarray, n_states: int, weight: np.ndarray) -> _Clusters
 
 
 def _checked_modes(modes: SamplesLike) -> np.ndarray:
+    if hasattr(modes, "transform"):
+        raise TypeError(f"modes must be an array, the values of m.transform(X), got {type(modes).__name__}.")
     modes = np.asarray(join_trajectories(modes)[0], dtype=np.float64)
     if modes.ndim != 2 or not modes.size or not np.isfinite(modes).all():
         raise ValueError(f"modes must be a finite array of shape (n_samples, r), got shape {modes.shape}.")
