@@ -53,6 +53,9 @@ class _Readable:
 class Command(_Readable, TyperCommand):
     """Command with readable help."""
 
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        return [piece.strip("{}").replace("}...", "...") for piece in super().collect_usage_pieces(ctx)]
+
 
 class _Commands(_Readable, TyperGroup):
     """Commands whose errors are a message and an exit code, not a traceback."""

@@ -151,7 +151,7 @@ def fit(
         "cv": _folds(samples, ordered) if lag is None else "auto",
         "random_state": seed,
         "lag": _lag(lag, step, unit),
-        "time_step": 1.0 if lag is None else step,
+        "time_step": None if lag is None else step,
         **({"reversible": False} if driven else {}),
         **({} if basis == "auto" else {"basis": basis}),
         **({} if rates == "ritz" else {"rates": rates}),

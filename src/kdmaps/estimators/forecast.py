@@ -189,8 +189,8 @@ def checked_steps(times: Any, clock: Clock) -> np.ndarray:
     if wrong.any():
         near = f"{steps[wrong][0] * clock.duration:.6g}"
         raise ValueError(
-            f"time={found[wrong][0]:g} is not a multiple of the lag, {clock.duration:g}: with reversible=False nothing "
-            f"is interpolated between lags. Use {near}, or fit with another lag."
+            f"time={found[wrong][0]:g} is not a multiple of the lag, {clock.duration:g}, and nothing is "
+            f"interpolated between lags. Use {near}, or fit with another lag."
         )
     return steps.astype(int)
 

@@ -8,12 +8,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
+from kdmaps.bases import LandmarkBasis
 from kdmaps.diagnostics.committor import BETWEEN, FEW_BETWEEN, FEW_CARRIERS, MOST_OPTIMISTIC, OVERSHOOT
 from kdmaps.estimators.committor import AdaptiveCommittor, quantity_rows
 from kdmaps.plotting import plot_committor, plot_flux_distribution, plot_free_energy_along_q
 from kdmaps.report._figures import figure
 from kdmaps.report.sections import Beside, Figure, Section, Table, Text, render_page
 from kdmaps.summary import describe_kernel, show_interval
+from kdmaps.utils.numbers import rounded
 from kdmaps.utils.optional import optional
 
 #: Most samples in a figure.
@@ -22,15 +24,17 @@ TIME_UNIT = "Times are in units of length²/D with D = 1, unless a diffusion ten
 
 
 def chosen_kernel(model: AdaptiveCommittor) -> str:
-    """Return kernel, basis and λ in words."""
-    return f"{describe_kernel(model.kernel_)}, {type(model.basis_).__name__}, λ = {model.regularization_:.2g}"
+    """Return kernel, regularization and basis in words."""
+    basis = "landmarks" if isinstance(model.basis_, LandmarkBasis) else "Fourier features"
+    kernel, count = describe_kernel(model.kernel_), model.basis_.n_features
+    return f"{kernel}, regularization {model.regularization_:.2g}, {count} {basis}"
 
 
 def verdict(model: AdaptiveCommittor) -> str:
     """Return the result in one line."""
     failed = len(model.trust_.reasons)
     outcome = f"{failed} warning{'s' if failed > 1 else ''}" if failed else "all checks passed"
-    return f"Rate from A to B: {model.rate_:.4g} ({show_interval(model.rate_interval_, 4)}); {outcome}."
+    return f"Rate from A to B: {rounded(model.rate_)} ({show_interval(model.rate_interval_, 4)}); {outcome}."
 
 
 def check_rows(model: AdaptiveCommittor) -> list[list[str]]:
