@@ -252,7 +252,7 @@ def test_cards_of_tests_and_oscillations():
     model = kdmaps.KernelDiffusionMap(2, lag=2, time_step=0.05, n_features=40, random_state=0).fit(path)
     tests = kdmaps.dynamics.validate(model, path)
     card = tests._repr_html_()
-    assert f"{tests.implied.timescales[0, 0]:.4g}</td>" in card
+    assert f"{tests.implied.timescales[0, 0]:.4g} (" in card
     assert f"{tests.chapman.predicted[1, 0]:.4g}</td>" in card
     assert all(f"⚠ {warning}" in card for warning in tests.warnings())
     turning = kdmaps.KernelDiffusionMap(2, lag=2, reversible=False, n_features=40, random_state=0).fit(path)
@@ -260,6 +260,23 @@ def test_cards_of_tests_and_oscillations():
     assert f"{-spectrum.rates[0].real:.4g}</td>" in spectrum._repr_html_()
     bars = kdmaps.uncertainty.bootstrap(model, path, n_resamples=20, random_state=0)
     assert f"{bars.timescale_intervals[0, 1]:.4g}</td>" in bars._repr_html_()
+    q = kdmaps.dynamics.committor(model, path, path[:, 0] < -1, path[:, 0] > 1)
+    assert f"{q.rate:.4g}</td>" in q._repr_html_()
+    labels = np.where(path[:, 0] < -1, 0, np.where(path[:, 0] > 1, 1, -1))
+    rates = kdmaps.dynamics.rate_matrix(path[::5], labels[::5], n_features=40, cv=3, random_state=0)
+    assert f"{rates.rates[0, 1]:.3g}</td>" in rates._repr_html_()
+
+
+def test_card_of_a_problem():
+    problem = kdmaps.problems.load("triplewell2d")
+    assert "triplewell2d: 2 coordinates" in repr(problem)
+    assert f"{1 / problem.rates(1)[0]:.4g}</td>" in problem._repr_html_()
+
+
+def test_picture_of_the_modes(model, X):
+    """Modes at the samples that the model contains; one mode over the first input; none without samples."""
+    assert "mode 2</text>" in model._repr_html_()
+    assert "input 1</text>" in kdmaps.KernelDiffusionMap(1, n_features=40, random_state=0).fit(X)._repr_html_()
 
 
 def test_card_of_a_committor():
@@ -268,4 +285,6 @@ def test_card_of_a_committor():
     assert "kdmaps-summary" not in shown_html(c)  # not fitted
     c.fit(X, (X[:, 0] < -1, X[:, 0] > 1))
     assert f"{c.rate_:.4g}</td>" in shown_html(c)
+    assert f"{c.trust_.optimism:.3f}</td>" in c.trust_._repr_html_()
+    assert "all checks passed" in repr(c.trust_) or c.trust_.reasons
     assert f"{c.trust_.between} samples between" in shown_html(c)

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from kdmaps.bases import Basis
+from kdmaps.data.sources import ArraySource
 from kdmaps.diagnostics.independence import IndependentModes
 from kdmaps.diagnostics.relevance import Relevance
 from kdmaps.diagnostics.trust import Trust
@@ -20,7 +21,7 @@ from kdmaps.selection.lag import ImpliedTimescales
 from kdmaps.selection.result import SearchResult
 from kdmaps.selection.scores import chosen_scoring
 from kdmaps.spectrum.modes import Check, Modes, agreement_check
-from kdmaps.utils.notebook import card, warning_lines
+from kdmaps.utils.notebook import card, scatter, warning_lines
 from kdmaps.utils.numbers import rounded
 
 #: Quantities that candidates are compared by, for each name of `kdmaps.selection.scores`.
@@ -43,6 +44,8 @@ SCORES = {
 MARK = "⚠"
 #: Number of inputs named for each mode, and their smallest share: shares are accurate to about 2 %.
 MOST_RELEVANT, SMALLEST_SHARE = 3, 0.02
+#: About the number of samples in the picture of a notebook.
+PICTURED = 500
 
 
 class FittedModel(BaseEstimator):
@@ -434,4 +437,16 @@ class NotebookDisplay:
         summary = summarise(cast(FittedModel, self))
         why = "".join(f"<li>{escape(reason)}</li>" for reason in summary.reasons)
         details = f"<details><summary>{escape(summary.chosen)}</summary><ul>{why}</ul></details>"
-        return card(summary.verdict(), summary.columns, summary.rows, details, warning_lines(summary.warnings))
+        parts = self._picture(), details, warning_lines(summary.warnings)
+        return card(summary.verdict(), summary.columns, summary.rows, *parts)
+
+    def _picture(self) -> str:
+        """Return the first two modes at samples that the model contains, or its mode over the first input."""
+        support = getattr(self, "support_", None)
+        if support is None or not len(support.samples):
+            return ""
+        X = support.samples[:: max(1, len(support.samples) // PICTURED)]
+        modes = np.asarray(self.transform(ArraySource(X)))  # type: ignore[attr-defined]
+        if modes.shape[1] == 1:
+            return scatter(np.column_stack([X[:, 0], modes]), ("input 1", "mode 1"))
+        return scatter(modes[:, :2], ("mode 1", "mode 2"))

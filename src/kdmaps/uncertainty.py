@@ -77,9 +77,9 @@ class Uncertainty(TableCard):
         columns |= {"timescale_error": self.timescale_errors, **with_ends("rate", self.rates, self.rate_intervals)}
         return records(**columns, rate_error=self.rate_errors, angle_degrees=np.degrees(self.mode_angles))
 
-    def __repr__(self) -> str:
-        percent = f"{100 * self.confidence:g} %"
-        lines = [["mode", "time scale", f"{percent} interval", "rate", f"{percent} interval", "direction within"]]
+    def cells(self) -> tuple[list[str], list[list[str]]]:
+        """Return titles and rows of a table with one row for each mode."""
+        percent, lines = f"{100 * self.confidence:g} %", []
         for row in self.table():
             times, rates = (
                 [
@@ -89,13 +89,17 @@ class Uncertainty(TableCard):
                 for name in ("timescale", "rate")
             )
             lines.append([str(row["mode"]), *times, *rates, f"{row['angle_degrees']:.2g}°"])
+        return ["mode", "time scale", f"{percent} interval", "rate", f"{percent} interval", "direction within"], lines
+
+    def __repr__(self) -> str:
+        titles, rows = self.cells()
         angles = ", ".join(f"{angle:.2g}°" for angle in np.degrees(self.angles))
         return "\n".join(
             [
                 f"Block bootstrap: {len(self.rate_samples)} resamples of {self.n_blocks} blocks of at least "
                 f"{self.block_length} samples (correlation time {self.correlation_time:.3g})",
-                *aligned(lines),
-                f"principal angles of the span of all modes, {percent} bounds: {angles}",
+                *aligned([titles, *rows]),
+                f"principal angles of the span of all modes, {100 * self.confidence:g} % bounds: {angles}",
             ]
         )
 

@@ -126,11 +126,11 @@ def _inspect_modes(fitted: Any, header: dict[str, Any]) -> tuple[str, list[list[
 def _inspect_committor(fitted: Any, header: dict[str, Any]) -> tuple[str, list[list[str]], list[str]]:
     """Print flux and rates; return the kernel, the checks and the warnings."""
     from kdmaps.estimators.committor import quantity_rows
-    from kdmaps.report.committor import check_rows, chosen_kernel
+    from kdmaps.report.committor import chosen_kernel
 
     say(header["class"])
     print_table(("", "value", "95 % interval"), quantity_rows(fitted))
-    checks = [[what, f"{value} ({limit})"] for what, value, limit in check_rows(fitted)]
+    checks = [[what, f"{value} ({limit})"] for what, value, limit in fitted.trust_.cells()[1]]
     return chosen_kernel(fitted), checks, fitted.trust_.reasons
 
 

@@ -7,6 +7,8 @@ import numpy as np
 
 from kdmaps.diagnostics.evidence import effective_count
 from kdmaps.diagnostics.resampling import MAX_BLOCKS, Resampling, basic_intervals, independent_blocks
+from kdmaps.utils.frames import aligned
+from kdmaps.utils.notebook import TableCard
 
 #: With fewer samples between the sets, or fewer that carry the flux, their number decides the result.
 FEW_BETWEEN, FEW_CARRIERS = 20, 20
@@ -21,8 +23,8 @@ OVERSHOOT = 0.25
 KUIPER, UNEVEN = 2.3, 0.1
 
 
-@dataclass(frozen=True)
-class CommittorTrust:
+@dataclass(frozen=True, repr=False)
+class CommittorTrust(TableCard):
     """Reliability of a committor."""
 
     between: int  #: Number of samples with a committor from 0.05 to 0.95.
@@ -77,6 +79,23 @@ class CommittorTrust:
                 f"distance {self.unevenness:.2f}): q is too smooth, or weights are wrong. Add samples, check weights."
             )
         return found
+
+    def cells(self) -> tuple[list[str], list[list[str]]]:
+        """Return titles and rows of a table of the numbers on which the reasons are based, with their limits."""
+        rows = [
+            ["samples with q from {:g} to {:g}".format(*BETWEEN), str(self.between), f"at least {FEW_BETWEEN}"],
+            ["effective number of samples that carry the flux", f"{self.flux_samples:.0f}", f"at least {FEW_CARRIERS}"],
+            ["energy on held-out over training samples", f"{self.optimism:.3f}", f"at most {MOST_OPTIMISTIC:g}"],
+            ["deviation in A and B before stretching", f"{max(self.deviation, 0):.2g}", f"at most {self.tolerance:g}"],
+            ["excess over [0, 1] before clipping", f"{self.overshoot:.2g}", f"at most {OVERSHOOT:g}"],
+            ["uneven energy over q (Kuiper's distance)", f"{self.unevenness:.2g}", f"at most {self.most_uneven:.2g}"],
+        ]
+        return ["check", "value", "limit"], rows
+
+    def __repr__(self) -> str:
+        titles, rows = self.cells()
+        outcome = f"{len(self.reasons)} reasons for doubt" if self.reasons else "all checks passed"
+        return "\n".join([f"Committor: {outcome}", *aligned([titles, *rows])])
 
     @property
     def ok(self) -> bool:

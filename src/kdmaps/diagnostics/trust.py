@@ -269,8 +269,9 @@ class Trust:
         return [*lines, ["", "limit", *limits, ""]]
 
     def _repr_html_(self) -> str:
-        titles, *rows = self._lines()
-        return card(f"{int(self.ok.sum())} of {len(self.rates)} modes pass all checks", titles, rows)
+        names, *columns = self._lines()
+        rows = list(zip(names, *columns, strict=True))
+        return card(f"{int(self.ok.sum())} of {len(self.rates)} modes pass all checks", rows[0], rows[1:])
 
 
 def ratio(others: np.ndarray, rates: np.ndarray) -> np.ndarray:

@@ -39,8 +39,8 @@ CHUNK_FRAMES = 2**14
 RANK_TOLERANCE = 1e-5
 
 
-@dataclass(frozen=True)
-class Committor:
+@dataclass(frozen=True, repr=False)
+class Committor(TableCard):
     """Probability to reach the target before the source."""
 
     values: np.ndarray  #: (n_frames,): 0 in the source, 1 in the target, between 0 and 1 elsewhere; rows as in X.
@@ -51,6 +51,13 @@ class Committor:
     flux_interval: np.ndarray  #: (2,): 95 % interval.
     rate_interval: np.ndarray  #: (2,)
     reverse_rate_interval: np.ndarray  #: (2,)
+
+    def cells(self) -> tuple[list[str], list[list[str]]]:
+        """Return titles and rows of a table of the flux and the rates."""
+        values = self.flux, self.rate, self.reverse_rate
+        intervals = self.flux_interval, self.rate_interval, self.reverse_rate_interval
+        rows = zip(("flux", "rate", "reverse rate"), values, intervals, strict=True)
+        return ["", "value", "95 % interval"], [[name, rounded(x), show_interval(ends, 4)] for name, x, ends in rows]
 
     def __repr__(self) -> str:
         n, between = len(self.values), (self.values > 0.4) & (self.values < 0.6)
@@ -106,12 +113,17 @@ class RateMatrix:
     #: Committors from the first to the second of two labels; from the second to the first it is 1 - q.
     committors: dict[tuple[int, int], AdaptiveCommittor]
 
+    def cells(self) -> tuple[list[str], list[list[str]]]:
+        """Return titles and rows of a table with one row for each initial state."""
+        rows = [[str(name), *(f"{x:.3g}" for x in own)] for name, own in zip(self.labels, self.rates, strict=True)]
+        return ["from, to", *map(str, self.labels.tolist())], rows
+
     def __repr__(self) -> str:
-        head = ["from, to", *map(str, self.labels.tolist())]
-        rows = [
-            [str(name), *(f"{rate:.3g}" for rate in own)] for name, own in zip(self.labels, self.rates, strict=True)
-        ]
-        return "\n".join(aligned([head, *rows]))
+        titles, rows = self.cells()
+        return "\n".join(aligned([titles, *rows]))
+
+    def _repr_html_(self) -> str:
+        return card(f"Rates between {len(self.labels)} states, by label", *self.cells())
 
 
 def committor(

@@ -6,6 +6,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kdmaps.utils.notebook import card
+from kdmaps.utils.numbers import rounded
 from kdmaps.utils.validation import check_positive_integer, check_positive_number
 
 Array: TypeAlias = NDArray[np.float64]
@@ -36,6 +38,14 @@ class Problem(ABC):
     n_modes: int = 4  #: Number of modes computed in the benchmarks.
     diffusion: float = 1.0  #: The diffusion constant D.
     cluster_tolerance: float = 1e-9  #: Relative difference of rates within a degenerate cluster.
+
+    def __repr__(self) -> str:
+        return f"{self.name}: {self.dim} coordinate{'s' if self.dim > 1 else ''}, diffusion constant {self.diffusion:g}"
+
+    def _repr_html_(self) -> str:
+        rates = self.rates(self.n_modes)
+        rows = [[str(k + 1), rounded(1 / rate), rounded(rate)] for k, rate in enumerate(rates)]
+        return card(repr(self), ("mode", "exact time scale", "exact rate"), rows)
 
     def sample(self, n_samples: int, random_state: RandomState = None) -> Array:
         """Draw independent points from the stationary law; shape (n_samples, dim).

@@ -9,7 +9,6 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from kdmaps.bases import LandmarkBasis
-from kdmaps.diagnostics.committor import BETWEEN, FEW_BETWEEN, FEW_CARRIERS, MOST_OPTIMISTIC, OVERSHOOT
 from kdmaps.estimators.committor import AdaptiveCommittor, quantity_rows
 from kdmaps.plotting import plot_committor, plot_flux_distribution, plot_free_energy_along_q
 from kdmaps.report._figures import figure
@@ -35,19 +34,6 @@ def verdict(model: AdaptiveCommittor) -> str:
     failed = len(model.trust_.reasons)
     outcome = f"{failed} warning{'s' if failed > 1 else ''}" if failed else "all checks passed"
     return f"Rate from A to B: {rounded(model.rate_)} ({show_interval(model.rate_interval_, 4)}); {outcome}."
-
-
-def check_rows(model: AdaptiveCommittor) -> list[list[str]]:
-    """Return names, values and limits of the numbers on which the warnings are based."""
-    trust = model.trust_
-    return [
-        ["samples with q from {:g} to {:g}".format(*BETWEEN), str(trust.between), f"at least {FEW_BETWEEN}"],
-        ["effective number of samples that carry the flux", f"{trust.flux_samples:.0f}", f"at least {FEW_CARRIERS}"],
-        ["energy on held-out over training samples", f"{trust.optimism:.3f}", f"at most {MOST_OPTIMISTIC:g}"],
-        ["deviation in A and B before stretching", f"{max(trust.deviation, 0):.2g}", f"at most {trust.tolerance:g}"],
-        ["excess over [0, 1] before clipping", f"{trust.overshoot:.2g}", f"at most {OVERSHOOT:g}"],
-        ["uneven energy over q (Kuiper's distance)", f"{trust.unevenness:.2g}", f"at most {trust.most_uneven:.2g}"],
-    ]
 
 
 def render_committor(
@@ -120,7 +106,7 @@ def _sections(model: AdaptiveCommittor, drawn: list[Figure]) -> list[Section]:
         Section("committor", "Committor", "Probability to reach B before A.", [Beside(drawn)]),
         Section(
             "checks", "Checks", f"{failed} warning(s), see above." if failed else "All checks passed.",
-            [Table("checks", ("check", "value", "limit"), check_rows(model), plain=True)],
+            [Table("checks", ("check", "value", "limit"), model.trust_.cells()[1], plain=True)],
         ),
         Section(
             "kernel", "Kernel", f"{chosen_kernel(model)}.",

@@ -155,6 +155,15 @@ class ImpliedTimescales(TableCard):
             timescale_high=self.intervals[..., 1],
         )
 
+    def cells(self) -> tuple[list[str], list[list[str]]]:
+        """Return titles and rows of a table with one row for each lag."""
+        r = self.timescales.shape[1]
+        rows = [
+            [str(lag), f"{time:.4g}", *(self._shown(i, k) for k in range(r))]
+            for i, (lag, time) in enumerate(zip(self.lags, self.times, strict=True))
+        ]
+        return ["lag", "time", *(f"time scale {k + 1}" for k in range(r))], rows
+
     def __repr__(self) -> str:
         lines = [f"Implied time scales ({100 * self.confidence:g} % intervals), longest first; –: shorter than the lag"]
         for i, (lag, time) in enumerate(zip(self.lags, self.times, strict=True)):

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
+import numpy as np
+
 from kdmaps.utils.numbers import rounded
 from kdmaps.utils.warn import section
 
@@ -22,6 +24,20 @@ def card(title: str, columns: Iterable[str], rows: Iterable[Sequence[str]], *par
         f'<table style="border-collapse: collapse; margin: 0"><thead><tr>{head}</tr></thead>'
         f"<tbody>{body}</tbody></table>"
         f"{''.join(parts)}</div>"
+    )
+
+
+def scatter(points: np.ndarray, names: Sequence[str]) -> str:
+    """Return a picture of points, (n, 2), in the colour of the page, with the names of the axes, for `card`."""
+    low, span = points.min(axis=0), np.ptp(points, axis=0)
+    x, y = ((points - low) / np.where(span > 0, span, 1) * [180, -120] + [16, 126]).T
+    dots = "".join(f"M{a:.0f} {b:.0f}h0" for a, b in zip(x, y, strict=True))
+    across, up = map(escape, names)
+    return (
+        '<svg width="200" height="146" fill="currentColor" font-size="10" style="display: block; margin: 0.4em 0">'
+        f'<path d="{dots}" stroke="#1f77b4" stroke-width="3" stroke-linecap="round"/>'
+        f'<text x="106" y="143" text-anchor="middle">{across}</text>'
+        f'<text x="-66" y="9" text-anchor="middle" transform="rotate(-90)">{up}</text></svg>'
     )
 
 
