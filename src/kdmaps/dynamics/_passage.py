@@ -27,7 +27,7 @@ from kdmaps.estimators.transformer import ModeTransformer
 from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.summary import show_interval
 from kdmaps.utils.frames import aligned, check_rows, join_rows, records, with_ends
-from kdmaps.utils.notebook import TableCard
+from kdmaps.utils.notebook import TableCard, card
 from kdmaps.utils.numbers import rounded
 from kdmaps.utils.threads import slices
 from kdmaps.utils.types import RandomStateLike, SamplesLike
