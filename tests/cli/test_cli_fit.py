@@ -381,3 +381,7 @@ def test_columns_of_different_scales_are_noted(tmp_path):
     assert "Note: Column 1 of X varies" in noted.stdout
     given = run("fit", tmp_path / "table.npy", *QUICK, "--diffusion", "1,2.5e5", "--out", tmp_path / "given")
     assert "Note:" not in given.stdout
+    np.save(tmp_path / "huge.npy", X * 1e200)
+    refused = run("fit", tmp_path / "huge.npy", "--out", tmp_path / "huge")
+    assert refused.exit_code == 2
+    assert "encountered" not in refused.output

@@ -268,6 +268,7 @@ def test_surface_is_noted_without_warning(X, dimension):
     finding = only(X)
     assert (finding.name, finding.severity) == ("surface", "note")
     assert f"surface of dimension {dimension} in {X.shape[1]} columns" in finding.found
+    assert surface_dimension(1e200 * X) == dimension  # squares would overflow
     with warnings.catch_warnings():
         warnings.simplefilter("error", DataWarning)
         warn_of_data(ArraySource(X), None, None)  # what fits call

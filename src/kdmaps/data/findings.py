@@ -206,7 +206,8 @@ def one_hot_columns(data: CheckedRows) -> Finding | None:
 
 def scales(data: CheckedRows, limit: float = WIDEST_SCALES) -> Finding | None:
     """Find columns whose standard deviations differ by orders of magnitude; a note up to `WIDEST_SCALES`."""
-    deviations = data.head.std(axis=0)
+    with np.errstate(over="ignore", invalid="ignore"):  # fits refuse values that overflow
+        deviations = data.head.std(axis=0)
     varying = np.setdiff1d(np.flatnonzero(deviations > 0), data.clocks)
     spread = deviations[varying]
     if not varying.size or not spread.max() > limit * spread.min():
@@ -441,6 +442,7 @@ def surface_dimension(X: np.ndarray) -> int | None:
     k^(1/D) over two doublings of k.
     """
     X = np.unique(np.asarray(X[:: -(-len(X) // SURFACE_ROWS)], dtype=np.float64), axis=0)
+    X /= np.abs(X).max(initial=np.finfo(float).tiny)  # squares might overflow
     sizes = [k for k in SURFACE_SIZES if k <= len(X) // 4]
     if not 2 <= X.shape[1] <= SURFACE_MAX_COLUMNS or len(sizes) < 3:
         return None
