@@ -165,3 +165,16 @@ def test_basis_is_an_option(data, tmp_path):
     found = RUNNER.invoke(app, ["export", str(tmp_path / "out" / "model.npz"), "--to", "plumed"])
     assert found.exit_code == 2
     assert "--basis fourier" in " ".join(found.output.split())
+
+
+def test_warnings_of_the_data_are_in_the_report(data, tmp_path):
+    pytest.importorskip("jinja2")
+    weight = np.ones(500)
+    weight[np.argmin(np.abs(np.loadtxt(data, delimiter=",", skiprows=1)[:, 0]))] = 1e6
+    np.save(tmp_path / "weights.npy", weight)
+    out = tmp_path / "out"
+    given = ["--from", "x<-1", "--to", "x>1", "--features", "30", "--weights", tmp_path / "weights.npy", "--out", out]
+    found = RUNNER.invoke(app, [*map(str, ["committor", data, *given])])
+    assert found.exit_code == 0, found.output
+    assert "effective samples" in (out / "report.html").read_text()
+    assert "all checks passed" not in found.output

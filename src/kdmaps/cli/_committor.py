@@ -77,17 +77,18 @@ def committor(
     model = kdmaps.AdaptiveCommittor(**given, progress=True)
     with warnings.catch_warnings(record=True, action="always") as raised, reporting(True):
         model.fit(samples.source, masks, samples.weight, samples.group)
-    notes = [*samples.notes, *messages(raised)]
-    say(verdict(model), "bold yellow" if notes else "bold green")
+    notes = list(dict.fromkeys([*samples.notes, *messages(raised)]))
+    say(verdict(model, notes), "bold yellow" if notes else "bold green")
     print_table(("", "value", "95 % interval"), quantity_rows(model))
     say(TIME_UNIT)
     say(f"Kernel: {chosen_kernel(model)}")
     say(f"{model.trust_.between} samples between the sets; {model.trust_.flux_samples:.0f} carry the flux.")
-    for note in dict.fromkeys(notes):
+    for note in notes:
         print_warning(note)
     page = render_committor(
-        model, samples.X, sample_weight=samples.weight, names=samples.names, title=f"{files.name}: {source} → {target}"
-    )
+        model, samples.X, sample_weight=samples.weight, names=samples.names, warnings=notes,
+        title=f"{files.name}: {source} → {target}",
+    )  # fmt: skip
     out.mkdir(parents=True, exist_ok=True)
     with replacing(*paths) as (model_file, values_file, report_file):
         write_model(model, model_file, inputs=samples.inputs)

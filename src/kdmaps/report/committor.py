@@ -1,8 +1,8 @@
 """The page about a committor."""
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
+from warnings import catch_warnings, filterwarnings
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -29,9 +29,9 @@ def chosen_kernel(model: AdaptiveCommittor) -> str:
     return f"{kernel}, regularization {model.regularization_:.2g}, {count} {basis}"
 
 
-def verdict(model: AdaptiveCommittor) -> str:
-    """Return the result in one line."""
-    failed = len(model.trust_.reasons)
+def verdict(model: AdaptiveCommittor, warnings: Sequence[str] | None = None) -> str:
+    """Return the result in one line; `warnings` replaces those of the fitted model."""
+    failed = len(model.trust_.reasons if warnings is None else warnings)
     outcome = f"{failed} warning{'s' if failed > 1 else ''}" if failed else "all checks passed"
     return f"Rate from A to B: {rounded(model.rate_)} ({show_interval(model.rate_interval_, 4)}); {outcome}."
 
@@ -43,6 +43,7 @@ def render_committor(
     sample_weight: ArrayLike | None = None,
     names: Sequence[str] | None = None,
     title: str = "Committor",
+    warnings: Sequence[str] | None = None,
 ) -> str:
     """Return a self-contained HTML page about a committor.
 
@@ -56,6 +57,8 @@ def render_committor(
     names : sequence of str, optional
         Names of the columns.
     title : str, default="Committor"
+    warnings : sequence of str, optional
+        Warnings to show in place of those of the fitted model, such as those raised by `fit`.
 
     Returns
     -------
@@ -65,10 +68,11 @@ def render_committor(
     optional("jinja2", "report", "The report")
     rows = np.asarray(X, dtype=np.float64)
     labels = [f"x{j + 1}" for j in range(rows.shape[1])] if names is None else list(names)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "X does not have valid feature names")  # these are the samples of the fit
+    with catch_warnings():
+        filterwarnings("ignore", "X does not have valid feature names")  # these are the samples of the fit
         drawn = _figures(model, rows, sample_weight, labels)
-    return render_page(title, verdict(model), _sections(model, drawn), warnings=model.trust_.reasons)
+    shown = model.trust_.reasons if warnings is None else list(warnings)
+    return render_page(title, verdict(model, shown), _sections(model, drawn), warnings=shown)
 
 
 def _figures(model: AdaptiveCommittor, rows: np.ndarray, weight: ArrayLike | None, labels: list[str]) -> list[Figure]:
