@@ -11,6 +11,7 @@ from sklearn.model_selection import GroupKFold
 
 from kdmaps import Factor, KernelDiffusionMap, KernelSearchCV, VariationalKernelMap, problems
 from kdmaps.baselines import DiffusionMap
+from kdmaps.data import as_source
 from kdmaps.exceptions import DataWarning
 from shared import adaptive, known_finding
 
@@ -233,6 +234,15 @@ def test_rejects_time_steps_that_are_not_numbers(step):
         KernelDiffusionMap(1, lag=1, time_step=step).fit(X)
 
 
+@pytest.mark.parametrize(
+    ("samples", "message"),
+    [(X[:, 0], f"{TABLE}Expected 2D array, got 1D array instead. Reshape"), (spoiled(np.nan), r"NaN in row\(s\)")],
+)
+def test_samples_without_a_model(samples, message):
+    with pytest.raises(ValueError, match=message):
+        as_source(samples)
+
+
 def test_a_mask_that_hides_nothing():
     model = clone(ESTIMATORS["one kernel"])
     np.testing.assert_array_equal(model.fit(np.ma.masked_greater(X, 99)).transform(X), model.fit(X).transform(X))
@@ -242,6 +252,11 @@ def test_a_mask_that_hides_nothing():
 def test_groups(groups):
     with pytest.raises(ValueError, match="groups must hold one label"):
         clone(ESTIMATORS["search"]).set_params(cv=GroupKFold(3)).fit(X, groups=groups)
+
+
+def test_groups_of_a_stream():
+    with pytest.raises(ValueError, match="groups must hold one label for each of the 60"):
+        KernelDiffusionMap(1).fit((part for part in np.array_split(X, 3)), groups=np.zeros(4))
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils import check_array
 
 from kdmaps.data.correlation import trajectories_of
 from kdmaps.data.files import is_dask, object_reader, open_table
@@ -20,7 +19,7 @@ from kdmaps.data.table import join
 from kdmaps.utils import frames
 from kdmaps.utils.frames import column_names, like
 from kdmaps.utils.types import SamplesLike
-from kdmaps.utils.validation import as_numbers, check_positive_integer, floats_of
+from kdmaps.utils.validation import as_numbers, check_positive_integer, checked_samples, floats_of
 
 
 def as_source(X: SamplesLike) -> Source:
@@ -60,8 +59,7 @@ def as_source(X: SamplesLike) -> Source:
 
         return DaskSource(X)
     if is_array_like(X):
-        frames.refuse_masked("X", X)
-        return ArraySource(check_array(X, dtype=(np.float64, np.float32), input_name="X"), checked=True)
+        return ArraySource(checked_samples(None, X, reset=True, input_name="X"), checked=True)
     if hasattr(X, "__next__"):
         return StreamSource(lambda: X, once=True)
     reader = object_reader(X)

@@ -116,7 +116,7 @@ def fit_modes(
     The samples are added to the fit `before` of earlier chunks, if there is one.
     """
     check_folds(source, spec.fit)
-    check_groups(groups, source.n_samples)
+    check_groups(groups, source.n_samples)  # before frames of earlier chunks are added
     tail, choice = None, None
     if before is None:
         given = {"lag": spec.fit.lag, "time_step": spec.fit.time_step}
@@ -188,6 +188,7 @@ def fit_observations(
     """
     if given is None:
         sample = _preview(source, spec, weight)
+        check_groups(groups, source.n_samples)  # the length of a stream is known now
         basis = _make_basis(source, spec, sample) if before is None else before.basis
     else:
         basis, sample = given

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils import check_random_state
+from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from kdmaps.utils.frames import column_names, refuse_masked
@@ -30,11 +30,16 @@ def as_numbers(name: str, values: Any, what: str) -> np.ndarray:
 
 
 def checked_samples(estimator: Any, X: Any, reset: bool, **options: Any) -> np.ndarray:
-    """Return X as an array of floats, by scikit-learn's `validate_data`, with errors that name X."""
+    """Return X as an array of floats, by scikit-learn's `validate_data`, with errors that name X.
+
+    Without an estimator, X may have any columns.
+    """
     refuse_masked("X", X)
     if getattr(getattr(X, "dtype", None), "kind", None) in ("m", "M"):
         raise ValueError("X holds dates or durations; divide differences by a unit, e.g. np.timedelta64(1, 's').")
     try:
+        if estimator is None:
+            return check_array(X, dtype=(np.float64, np.float32), **options)
         return validate_data(estimator, X, dtype=(np.float64, np.float32), order=None, reset=reset, **options)
     except (TypeError, ValueError) as error:
         if re.match(r"Input X contains (NaN|inf)", str(error)):
