@@ -7,12 +7,12 @@ from rich.text import Text
 
 import kdmaps
 from kdmaps.cli._app import FOUND, app, say
-from kdmaps.cli._options import Files, HelpAllOption, in_options, with_files
+from kdmaps.cli._options import Files, in_options, with_files
 
 
 @app.command()
 @with_files("diffusion", "draw")
-def check(files: Files, help_all: HelpAllOption = False) -> None:
+def check(files: Files) -> None:
     """Check data for common mistakes. The exit code is 1 if there are findings, 0 otherwise."""
     from kdmaps.cli._reading import read_samples
     from kdmaps.estimators.cost import predicted_cost

@@ -18,7 +18,6 @@ from kdmaps.cli._options import (
     BasisOption,
     Files,
     ForceOption,
-    HelpAllOption,
     OutOption,
     SeedOption,
     TableOption,
@@ -54,7 +53,6 @@ def committor(
     out: OutOption = Path("kdmaps-committor"),
     table_format: TableOption = "csv",
     force: ForceOption = False,
-    help_all: HelpAllOption = False,
 ) -> None:
     """Find the committor and the rates between two sets; write model.npz, q at the samples and report.html."""
     require_one_of(TABLE_FORMATS, "--table", table_format)

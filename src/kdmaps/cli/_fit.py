@@ -25,7 +25,6 @@ from kdmaps.cli._options import (
     BasisOption,
     Files,
     ForceOption,
-    HelpAllOption,
     OutOption,
     SeedOption,
     TableOption,
@@ -54,8 +53,6 @@ TIME_UNITS = {"fs": -15, "ps": -12, "ns": -9, "us": -6, "ms": -3, "s": 0}
 #: An error about a column that is a time lists the others up to this number.
 MAX_OTHERS = 8
 LAG = rf"0*([1-9]\d*)|(\d+\.?\d*) *({'|'.join(TIME_UNITS)})"
-#: Typical frames of each state.
-TYPICAL = 3
 #: Kernels of `--kernel`.
 KERNELS = ("auto", *FAMILIES)
 
@@ -118,7 +115,6 @@ def fit(
     details: Annotated[bool, option(OUTPUT, "Print how lag and kernel were chosen.", "--details")] = False,
     notes: Annotated[str, rare(OUTPUT, "Text for the readers of the report.", metavar="TEXT")] = "",
     table_format: TableOption = "csv",
-    help_all: HelpAllOption = False,
 ) -> None:
     """Find the slow modes of samples; write model.npz, the modes and report.html."""
     require_one_of(TABLE_FORMATS, "--table", table_format)
@@ -144,7 +140,9 @@ def fit(
     _check_samples(samples, modes, n_features, keep_columns)
     if lag is None and samples.diffusion is None:
         _note_scales(samples)
-    step, unit = _step(samples, time_step, files.stride, unit)
+    step = (1.0 if time_step is None else time_step) * files.stride
+    if time_step is None and samples.time_step is not None:  # between the rows that are used, of a trajectory file
+        step, unit = float(f"{samples.time_step:.8g}"), samples.time_unit if unit is None else unit
     settings = {
         "n_features": n_features,
         "diffusion": samples.diffusion,
@@ -209,14 +207,14 @@ def _write_structures(estimator: Any, files: Files, samples: Samples, findings: 
     """Write typical frames of each state to PDB files, and print which frames they are."""
     from kdmaps.cli._reading import row_names
     from kdmaps.data.formats.trajectories import write_frames
-    from kdmaps.report.text import find_states
+    from kdmaps.report import text
 
-    found = find_states(estimator, findings.modes, samples.weight)
+    found = text.find_states(estimator, findings.modes, samples.weight)
     if found is None:
         print_warning("The modes define no states, so there are no structures.")
         return []
     named, places, paths = row_names(files, samples.places), samples.places, list[Path]()
-    for k, chosen in enumerate(found.representatives(samples.X, TYPICAL)):
+    for k, chosen in enumerate(found.representatives(samples.X, text.TYPICAL)):
         rows = [int(row) for row in chosen if row >= 0]
         if rows:
             paths.append(out / f"state{k + 1}.pdb")
@@ -288,13 +286,6 @@ def _note_scales(samples: Samples) -> None:
     found = scales(rows, NOTED_SCALES)
     if found is not None and found.severity == "note":  # others are warnings of the fit
         say(f"Note: {in_options(str(found))}")
-
-
-def _step(samples: Samples, given: float | None, stride: int, unit: str | None) -> tuple[float, str | None]:
-    """Return the time between the rows that are used, and its unit: as given, or from a trajectory file."""
-    if given is None and samples.time_step is not None:
-        return float(f"{samples.time_step:.8g}"), samples.time_unit if unit is None else unit
-    return (1.0 if given is None else given) * stride, unit
 
 
 def _folds(samples: Samples, ordered: bool | None) -> Any:

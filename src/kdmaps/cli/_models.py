@@ -17,7 +17,6 @@ from kdmaps.cli._options import (
     TRAJECTORY,
     Files,
     ForceOption,
-    HelpAllOption,
     ModelArgument,
     check_outputs,
     existing,
@@ -60,7 +59,6 @@ def transform(
         Path | None, option(TRAJECTORY, "Trajectory of the fit, or the first of several.", exists=True, dir_okay=False)
     ] = None,
     force: ForceOption = False,
-    help_all: HelpAllOption = False,
 ) -> None:
     """Evaluate the modes or the committor of a stored model at new samples."""
     if out is not None:
@@ -283,7 +281,6 @@ def states(
         "states.csv"
     ),
     force: ForceOption = False,
-    help_all: HelpAllOption = False,
 ) -> None:
     """Assign samples to metastable states (clusters of the slow modes), or particles to coherent sets."""
     _require_table(out, force, NAMED_FORMATS)
@@ -295,7 +292,7 @@ def states(
 
     from kdmaps.cli._reading import open_files, places_of, row_names, weights_of
     from kdmaps.estimators.model_files import read_header
-    from kdmaps.report.text import state_sentences, state_table
+    from kdmaps.report.text import TYPICAL, state_sentences, state_table
 
     fitted = load_modes(model)
     r = len(fitted.timescales_)
@@ -317,7 +314,7 @@ def states(
     modes = np.asarray(fitted.transform(rows))
     found = kdmaps.dynamics.coarse_states(modes, n_states, sample_weight=weight)
     passages = _passages(fitted, table, files, rows, found) if passage_times else None
-    print_table(*state_table(found, found.representatives(rows.array, 3), row_names(files, places)))
+    print_table(*state_table(found, found.representatives(rows.array, TYPICAL), row_names(files, places)))
     for sentence in (*_other_distribution(fitted, modes, weight), *state_sentences(found, fitted.rates_)):
         say(sentence)
     if passages is not None:
@@ -408,7 +405,6 @@ def forecast(
     ] = None,
     out: Annotated[Path, option(OUTPUT, "Forecasts: .csv, .parquet or .npz.", metavar="FILE")] = Path("forecast.csv"),
     force: ForceOption = False,
-    help_all: HelpAllOption = False,
 ) -> None:
     """Forecast columns from the last row of each trajectory, with error bars and the horizon."""
     _require_table(out, force, NAMED_FORMATS)

@@ -172,6 +172,8 @@ class Files:
         None
     )
 
+    help_all: HelpAllOption = False
+
     def __post_init__(self) -> None:
         kinds = [one.partition(":")[0].strip() for one in self.descriptor.split("+")]
         unknown = next((kind for kind in kinds if kind not in DESCRIPTORS), DESCRIPTORS[0])

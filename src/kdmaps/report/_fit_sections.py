@@ -20,6 +20,7 @@ from kdmaps.report._figures import figure
 from kdmaps.report._subject import ENERGY_SAMPLES, MODE_SAMPLES, Subject
 from kdmaps.report.sections import Beside, Code, Explorer, Heading, Items, Section, Table, Text
 from kdmaps.report.text import (
+    TYPICAL,
     count_states,
     implied_sentence,
     implied_table,
@@ -35,8 +36,6 @@ from kdmaps.utils.warn import muted
 SERIES_FRAMES = 20_000
 #: Cells along the slowest mode of weighted samples: few, because barriers have few samples.
 WEIGHTED_CELLS = 25
-#: Number of typical rows of each state.
-TYPICAL = 3
 #: Largest number of columns that the axes of the interactive figures offer.
 MAX_COLUMNS = 30
 

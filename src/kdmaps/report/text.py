@@ -14,6 +14,8 @@ from kdmaps.utils.numbers import rounded
 IMPLIED_LAGS = 6
 #: Largest number of samples, at equal distances, from which states are found.
 STATE_SAMPLES = 10_000
+#: Number of typical rows of each state.
+TYPICAL = 3
 
 
 def lag_sentences(summary: FitSummary, tests: Validation | None) -> list[str]:
