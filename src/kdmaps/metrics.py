@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import polar, subspace_angles, svd
+from scipy.linalg import orth, polar, subspace_angles
 from scipy.optimize import linear_sum_assignment
 
 from kdmaps.utils.validation import checked_weight, unit_weight
@@ -189,8 +189,7 @@ def _unit_columns(values: Array, weight: Array) -> Array:
 
 def _basis(values: Array, weight: Array) -> Array:
     """Return an orthonormal basis of the span of the centred columns, without null directions."""
-    left, singular, _ = svd(_unit_columns(values, weight), full_matrices=False)
-    return left[:, singular > RANK_TOLERANCE * singular[0]]
+    return orth(_unit_columns(values, weight), RANK_TOLERANCE)
 
 
 def _correlations(modes: Array, reference: Array, weight: Array) -> Array:

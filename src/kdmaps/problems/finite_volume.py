@@ -82,7 +82,7 @@ class Interval:
         """Evaluate the first `k` modes, of norm 1 under π, positive at the right end, constant outside the domain."""
         self._refine(k)
         assert self._functions is not None
-        return self._functions(np.clip(x, *self.domain))[:, :k]
+        return self._functions(np.clip(np.ravel(x), *self.domain))[:, :k]
 
     def _refine(self, k: int) -> None:
         if k <= len(self._rates):

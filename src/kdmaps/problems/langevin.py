@@ -15,7 +15,24 @@ def check_sides(domain: tuple[tuple[float, float], ...], n_sides: int) -> None:
         raise ValueError(f"domain must give a finite low < high for each of {n_sides} coordinate(s), got {domain!r}.")
 
 
-class Langevin1D(Diffusion):
+class _Langevin(Diffusion):
+    """Overdamped Langevin dynamics; `_modes` are those for D = 1."""
+
+    potential: Field
+    gradient: Field
+    _modes: Interval | Rectangle
+
+    def _drift(self, X: Array) -> Array:
+        return -self.diffusion * self.gradient(X)
+
+    def _rates(self, k: int) -> Array:
+        return self.diffusion * self._modes.rates(k + 1)[1:]
+
+    def _eigenfunctions(self, X: Array, k: int) -> Array:
+        return self._modes.functions(X, k + 1)[:, 1:]
+
+
+class Langevin1D(_Langevin):
     """dX = -V'(X) dt + √2 dW on the line; trajectories by Euler–Maruyama.
 
     Modes solve -φ'' + V' φ' = rate φ by finite volumes, extrapolated until the rates agree to 1e-7, and are positive at
@@ -33,8 +50,6 @@ class Langevin1D(Diffusion):
 
     name = "langevin1d"
     dim = 1
-    potential: Field
-    gradient: Field
 
     def __init__(self, potential: Field, gradient: Field, domain: tuple[float, float]) -> None:
         check_sides((domain,), 1)
@@ -45,17 +60,8 @@ class Langevin1D(Diffusion):
     def _sample(self, n: int, rng: np.random.Generator) -> Array:
         return sample_box(lambda X: self.potential(X[:, 0]), (self.domain,), 1024, n, rng)
 
-    def _drift(self, X: Array) -> Array:
-        return -self.gradient(X)
 
-    def _rates(self, k: int) -> Array:
-        return self._modes.rates(k + 1)[1:]
-
-    def _eigenfunctions(self, X: Array, k: int) -> Array:
-        return self._modes.functions(X[:, 0], k + 1)[:, 1:]
-
-
-class Langevin2D(Diffusion):
+class Langevin2D(_Langevin):
     """dX = -D∇V(X) dt + √(2D) dW in the plane; trajectories by Euler–Maruyama.
 
     Modes solve D(-Δφ + ∇V·∇φ) = rate φ by finite volumes on three doubled grids with extrapolation. Samples are drawn
@@ -80,9 +86,8 @@ class Langevin2D(Diffusion):
     cluster_tolerance: float = 1e-6  # accuracy of the extrapolated rates
     sampling_cells = 256  # along each side of the sampling grid; V must be nearly constant on each cell
 
-    potential: Field
-    gradient: Field
     domain: Box
+    _modes: Rectangle
 
     def __init__(self, potential: Field, gradient: Field, domain: Box, cells: int = 48, diffusion: float = 1.0) -> None:
         check_sides(domain, 2)
@@ -92,15 +97,6 @@ class Langevin2D(Diffusion):
 
     def _sample(self, n: int, rng: np.random.Generator) -> Array:
         return sample_box(self.potential, self.domain, self.sampling_cells, n, rng)
-
-    def _drift(self, X: Array) -> Array:
-        return -self.diffusion * self.gradient(X)
-
-    def _rates(self, k: int) -> Array:
-        return self.diffusion * self._modes.rates(k + 1)[1:]
-
-    def _eigenfunctions(self, X: Array, k: int) -> Array:
-        return self._modes.functions(X, k + 1)[:, 1:]
 
     def committor(self, source: Mask, target: Mask) -> ExactCommittor:
         """Return flux, rates and committor of two sets by finite volumes.

@@ -4,8 +4,7 @@ The modes of a product are products of modes, and their rates add.
 """
 
 import heapq
-from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Callable, Sequence
 from math import fsum
 
 import numpy as np
@@ -35,17 +34,15 @@ def slowest_products(
         rate = fsum(level_rate(j, m) for j, m in enumerate(index) if m)
         return rate, sum(index), tuple(-m for m in index), index
 
-    def search() -> Iterator[tuple[float, tuple[int, ...]]]:
-        heap = [entry((0,) * n_factors)]
-        while True:
-            rate, *_, index = heapq.heappop(heap)
-            yield rate, index
-            last = max((j for j, m in enumerate(index) if m), default=0)
-            for j in range(last, n_factors):
-                heapq.heappush(heap, entry((*index[:j], index[j] + 1, *index[j + 1 :])))
-
-    rates, indices = zip(*islice(search(), 1, k + 1), strict=True)
-    return np.array(rates), list(indices)
+    heap, rates, indices = [entry((0,) * n_factors)], list[float](), list[tuple[int, ...]]()
+    while len(rates) <= k:
+        rate, *_, index = heapq.heappop(heap)
+        rates.append(rate)
+        indices.append(index)
+        last = max((j for j, m in enumerate(index) if m), default=0)
+        for j in range(last, n_factors):
+            heapq.heappush(heap, entry((*index[:j], index[j] + 1, *index[j + 1 :])))
+    return np.array(rates[1:]), indices[1:]
 
 
 def multiply(
