@@ -239,7 +239,10 @@ class FitSummary:
         if search.suggested_n_components not in (None, r):
             last = search.suggested_n_components
             found.append(f"The largest spectral gap on which the folds agree is after mode {last}.")
-        return found + _relevance_sentence(self.relevance)
+        if (known := self.relevance) is not None and len(known.names) > 1:
+            shares = "; ".join(f"mode {k + 1}: {list_relevant(known, k)}" for k in range(len(known.shares)))
+            found.append(f"Inputs by their share in the squared gradients of each mode: {shares}.")
+        return found
 
 
 def summarise(model: FittedModel, *, unit: str | None = None, uncertainty: Any = None, tests: Any = None) -> FitSummary:
@@ -407,14 +410,6 @@ def _refinement_sentence(found: Refinement | None) -> list[str]:
             f"better on the modes ({found.rival.agreement:.3f} before, {found.candidate.agreement:.3f} after)"
         )
     return [f"Separate bandwidths for each coordinate {reason}."]
-
-
-def _relevance_sentence(found: Relevance | None) -> list[str]:
-    """Name the inputs that each mode depends on most, if there are several inputs."""
-    if found is None or len(found.names) < 2:
-        return []
-    modes = [f"mode {k + 1}: {list_relevant(found, k)}" for k in range(len(found.shares))]
-    return [f"Inputs by their share in the squared gradients of each mode: {'; '.join(modes)}."]
 
 
 # --- notebook ---------------------------------------------------------------------------------------------------------

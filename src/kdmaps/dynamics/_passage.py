@@ -184,8 +184,7 @@ def committor(
     if labels is None:
         source, target = join_rows("source", source, lengths), join_rows("target", target, lengths)
     sets = [_mask(name, given, n, labels) for name, given in (("source", source), ("target", target))]
-    if (sets[0] & sets[1]).any():
-        shared = np.count_nonzero(sets[0] & sets[1])
+    if shared := np.count_nonzero(sets[0] & sets[1]):
         raise ValueError(f"source and target share {shared} frames; they must not overlap.")
     if (sets[0] | sets[1]).all():
         raise ValueError("source and target leave no frame between them; use smaller sets.")

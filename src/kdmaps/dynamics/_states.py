@@ -241,7 +241,7 @@ def suggest_states(model: Any) -> int:
     if support is None or model.moments_.weighted or len(support.samples) < FEWEST:
         return by_gap
     values = np.asarray(model.transform(ArraySource(support.samples)))
-    separated = [len(found.centres) for found in _separations(values) if _is_clear(found)]
+    separated = [len(found.centres) for found in _separations(values)[1]]
     if separated and (by_gap in separated or _best(values, by_gap).valley >= 1):
         return separated[-1]
     return max([by_gap, *separated])
@@ -298,8 +298,7 @@ def coarse_states(
     centres, valley = None, np.nan
     if method == "auto":
         if n_states is None:  # as many separated clusters as there are, or the best separated ones
-            every = _separations(modes, weight)
-            clear = [clusters for clusters in every if _is_clear(clusters)]
+            every, clear = _separations(modes, weight)
             found = clear[-1] if clear else min(every[:r], key=lambda clusters: clusters.valley)
         else:
             found = _best(modes, n_states, weight)
@@ -335,14 +334,11 @@ class _Clusters(NamedTuple):
     rarest: float  # smallest population
 
 
-def _separations(modes: np.ndarray, weight: np.ndarray | None = None) -> list[_Clusters]:
-    """Return the best separated clusters for every number of states."""
+def _separations(modes: np.ndarray, weight: np.ndarray | None = None) -> tuple[list[_Clusters], list[_Clusters]]:
+    """Return the best separated clusters for every number of states, and those that are clearly separated."""
     most = min(MOST_STATES, 2 ** modes.shape[1], len(modes))
-    return [_best(modes, n, weight) for n in range(2, most + 1)]
-
-
-def _is_clear(found: _Clusters) -> bool:
-    return found.valley < 1 and found.valley - found.error < SEPARATED and found.rarest >= RAREST
+    found = [_best(modes, n, weight) for n in range(2, most + 1)]
+    return found, [c for c in found if c.valley < 1 and c.valley - c.error < SEPARATED and c.rarest >= RAREST]
 
 
 def _best(modes: np.ndarray, n_states: int, weight: np.ndarray | None = None) -> _Clusters:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from scipy.ndimage import gaussian_filter
 from scipy.spatial import cKDTree
 
-from kdmaps.plotting.common import DIVERGING, EXACT, LEARNED, coordinates_of, mode_values, one_axes
+from kdmaps.plotting.common import DIVERGING, EXACT, LEARNED, coordinates_of, mode_series, one_axes
 from kdmaps.utils.frames import join_rows
 from kdmaps.utils.types import SamplesLike
 from kdmaps.utils.validation import checked_weight, unit_weight
@@ -74,7 +74,7 @@ def plot_free_energy(
     Standard errors come from ten blocks of consecutive samples. They hold for independent samples and for trajectories
     that are much longer than ten times the slowest time scale.
     """
-    values = mode_values(modes, X)
+    values = np.concatenate(mode_series(modes, X))
     chosen = tuple(np.atleast_1d(np.asarray(components)).tolist())[: values.shape[1]]
     if len(chosen) not in (1, 2) or not all(isinstance(k, int) and 0 <= k < values.shape[1] for k in chosen):
         raise ValueError(f"components must be one or two modes (0 to {values.shape[1] - 1}), got {components!r}.")

@@ -18,7 +18,6 @@ from kdmaps.plotting.common import (
     integer_ticks,
     mode_axes,
     mode_series,
-    mode_values,
     new_axes,
     one_axes,
     plain_log_ticks,
@@ -73,7 +72,7 @@ def plot_modes(
     unit : str, optional
         Unit of the time scales in the titles.
     """
-    values = mode_values(modes, X)
+    values = np.concatenate(mode_series(modes, X))
     X, shown, labels = coordinates_of(X, coordinates)
     if values.shape[0] != X.shape[0]:
         raise ValueError(f"modes has shape {values.shape}; pass one row for each of the {X.shape[0]} samples of X.")

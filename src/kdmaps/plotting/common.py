@@ -94,13 +94,8 @@ def coordinates_of(X: Any, coordinates: Sequence[int]) -> tuple[np.ndarray, list
     return X, shown, [f"$x_{{{j + 1}}}$" if names is None else names[j] for j in shown]
 
 
-def mode_values(modes: Any, X: Any = None) -> np.ndarray:
-    """Return modes at samples, (n_samples, r): of an estimator at X, or as given; rows of trajectories are joined."""
-    return np.concatenate(mode_series(modes, X))
-
-
 def mode_series(modes: Any, X: Any = None) -> list[np.ndarray]:
-    """Return the modes along each trajectory, (n_frames_i, r); anything but a list of arrays is one trajectory."""
+    """Return modes along each trajectory, (n_frames_i, r): of an estimator at X, or as given, one array or a list."""
     # Data frames of pandas have a `transform` too.
     if hasattr(modes, "transform") and column_names(modes) is None:
         if X is None:

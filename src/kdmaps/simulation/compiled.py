@@ -69,12 +69,8 @@ def internal_pull(x: np.ndarray, row: np.ndarray, slopes: np.ndarray, internal: 
 @njit(nogil=True, cache=True)
 def superpose(x: np.ndarray, atoms: np.ndarray, reference: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return atoms of x, centred and rotated onto a centred reference by least squares (Kabsch), and the rotation."""
-    count = atoms.shape[0]
-    centred = np.empty((count, 3))
-    for k in range(count):
-        centred[k] = x[atoms[k]]
-    centre = np.array([centred[:, 0].mean(), centred[:, 1].mean(), centred[:, 2].mean()])
-    centred -= centre
+    centred = x[atoms]
+    centred -= centred.sum(axis=0) / len(atoms)
     left, _, right = np.linalg.svd(centred.T @ reference)
     if np.linalg.det(left) * np.linalg.det(right) < 0:  # no reflections
         left[:, 2] *= -1
@@ -102,16 +98,12 @@ def superposed_pull(
     y, rotation = superpose(x, atoms, reference)
     g = slopes.copy().reshape(y.shape)
     M = y.T @ reference
-    torque = np.zeros(3)
-    for k in range(y.shape[0]):
-        torque += _cross(y[k], g[k])
+    torque = np.cross(y, g).sum(axis=0)
     q = np.linalg.solve((M[0, 0] + M[1, 1] + M[2, 2]) * np.eye(3) - (M + M.T) / 2, torque)
+    g = (g + np.cross(reference, np.broadcast_to(q, y.shape))) @ rotation.T
+    g -= g.sum(axis=0) / len(atoms)
     for k in range(y.shape[0]):
-        g[k] += _cross(reference[k], q)
-    g = g @ rotation.T
-    mean = np.array([g[:, 0].mean(), g[:, 1].mean(), g[:, 2].mean()])
-    for k in range(y.shape[0]):
-        out[atoms[k]] += g[k] - mean
+        out[atoms[k]] += g[k]
 
 
 @njit(nogil=True, cache=True)
