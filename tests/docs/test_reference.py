@@ -38,6 +38,8 @@ RESULTS = {
     "Committor",
     "ImpliedTimescales",
     "Kernel",
+    "Koopman",
+    "KoopmanTrust",
     "LagChoice",
     "LagComparison",
     "Metastability",

@@ -27,21 +27,7 @@ from kdmaps.utils.warn import warn
 
 @dataclass(frozen=True, eq=False)
 class Koopman(TableCard):
-    """Spectrum of the Koopman operator on the modes of a model.
-
-    Examples
-    --------
-    >>> import numpy as np, kdmaps
-    >>> X = np.random.default_rng(0).normal(size=(1000, 2))
-    >>> for last, now in zip(X, X[1:]):  # a noisy rotation by 0.6 in each step
-    ...     now += 0.8 * last @ [[np.cos(0.6), np.sin(0.6)], [-np.sin(0.6), np.cos(0.6)]]
-    >>> settings = {"bandwidth": 8.0, "regularization": 1e-4, "n_features": 50, "random_state": 0}
-    >>> k = kdmaps.dynamics.koopman(kdmaps.KernelDiffusionMap(2, lag=1, reversible=False, **settings).fit(X))
-    >>> bool(np.allclose(k.eigenvalues, 0.8 * np.exp([0.6j, -0.6j]), atol=0.05))
-    True
-    >>> k.eigenfunctions(X).shape
-    (1000, 2)
-    """
+    """Spectrum of the Koopman operator on the modes of a model, the result of `koopman`."""
 
     eigenvalues: np.ndarray  #: (r,) complex: λ after one lag, the slowest decay first; conjugate pairs are adjacent.
     #: (r,) complex: ln λ/lag, in the unit of `time_step`: decay (negative real part) and angular frequency.

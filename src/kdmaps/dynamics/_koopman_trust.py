@@ -40,15 +40,6 @@ class KoopmanTrust(TableCard):
     The error E|ψ(y) - λψ(x)|² of a noisy system is 1 - |λ|² for any ψ that was fitted to the same frames, so that plain
     residuals show nothing. On held-out frames a poor ψ leaves more. After one short lag every smooth function is nearly
     an eigenfunction; several lags show whether its correlations are λ^k.
-
-    Examples
-    --------
-    >>> import numpy as np, kdmaps
-    >>> good, poor = np.array([0.95, 0.5]), np.array([0.0, 0.8])  # the second eigenfunction is overfitted
-    >>> tests = {"overfit": poor, "residuals": poor, "steps": np.array([7, 1]), "limits": np.array([0.2, 0.1])}
-    >>> trust = kdmaps.dynamics.KoopmanTrust(good + 0j, good + 0j, good, **tests)
-    >>> trust.ok
-    array([ True, False])
     """
 
     eigenvalues: np.ndarray  #: (r,) complex: to be checked.

@@ -267,7 +267,17 @@ class Validation:
         # A plateau that begins after the lag is not a failure: one lag in twenty misses an interval by chance, and the
         # difference is usually small.
         later = self.implied.plateau is not None and self.flat is False
-        return [*([] if later else [self._check_flat()]), *([] if self.chapman is None else [_check(self.chapman)])]
+        found = [] if later else [self._check_flat()]
+        if (test := self.chapman) is not None:
+            what = "Chapman–Kolmogorov test, largest mean difference"
+            value = f"{test.differences.flat[np.argmax(np.abs(test.differences))]:+.2g}"
+            warning = UnreliableModesWarning(
+                f"Chapman–Kolmogorov test of {len(test.steps)} lags {test.outcome}: one lag does not predict the "
+                "autocorrelation after several. Use a longer lag, or inputs that contain every slow coordinate."
+            )
+            limit = f"between {-SMALL:g} and {SMALL:g}, with its error"
+            found.append(Check(what, value, limit, warning if test.passed is False else None))
+        return found
 
     def warnings(self) -> list[UnreliableModesWarning]:
         """Return the warnings of the failed tests."""
@@ -302,19 +312,6 @@ class Validation:
         parts = [self.implied._repr_html_(), *([] if self.chapman is None else [self.chapman._repr_html_()])]
         warnings = warning_lines(map(str, self.warnings()))
         return card(repr(self).partition("\n")[0], ("test", "value", "limit"), rows, warnings, *parts)
-
-
-def _check(test: ChapmanKolmogorov) -> Check:
-    what, limit = (
-        "Chapman–Kolmogorov test, largest mean difference",
-        f"between {-SMALL:g} and {SMALL:g}, with its error",
-    )
-    at = int(np.argmax(np.abs(test.differences)))
-    warning = UnreliableModesWarning(
-        f"Chapman–Kolmogorov test of {len(test.steps)} lags {test.outcome}: one lag does not predict the "
-        "autocorrelation after several. Use a longer lag, or inputs that contain every slow coordinate."
-    )
-    return Check(what, f"{test.differences[at]:+.2g}", limit, warning if test.passed is False else None)
 
 
 def validate(
