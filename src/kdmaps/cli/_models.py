@@ -417,7 +417,11 @@ def forecast(
 
     fitted = load_modes(model)
     require(fitted.lag_ is not None, "MODEL", "this model was fitted without --lag; fit one with --lag.")
-    times = _times(time, fitted.modes_.clock.duration)
+    try:
+        known = None if time is None else sorted({float(part) for part in time.split(",")})
+    except ValueError:
+        raise typer.BadParameter(f"{time!r} is not a list of numbers such as 0.5,1,2.", param_hint="--time") from None
+    times = [k * fitted.modes_.clock.duration for k in LAGS] if known is None else known
     table = open_files(files)
     samples = select_columns(fitted, table, files)
     X, names = kdmaps.data.gather(samples), samples.feature_names or list(getattr(fitted, "feature_names_in_", []))
@@ -430,9 +434,10 @@ def forecast(
         rows, at = kdmaps.data.ArraySource(X), kdmaps.data.ArraySource(X[last])
         found = kdmaps.dynamics.forecast(fitted, rows, observed, times, at, groups=groups)
     unit = read_header(model).get("unit") or ("rows" if fitted.modes_.clock.time_step == 1 else None)
-    titles, cells = found.cells()
+    titles, shown = found.cells()
     one = len(last) == 1  # forecasts of several trajectories are in the file only
-    shown = [[row[0], *(_cells(found, i) if one else []), *row[1:]] for i, row in enumerate(cells)]
+    for row, own, errors in zip(shown, found.values[:, 0], found.errors[:, 0], strict=True):
+        row[1:1] = [f"{value:.4g} ± {error:.2g}" for value, error in zip(own, errors, strict=True)] if one else []
     after = [title.replace("/", " / ") for title in titles[1:]]
     print_table([with_unit("time", unit), *(names if one else []), *after], shown)
     say(found.outcome)
@@ -441,18 +446,3 @@ def forecast(
     places: dict[str, Any] = {"time": np.repeat(found.times, len(last)), "row": np.tile(last, len(times))}
     write_table(out, numbers, columns, places)
     say(f"Written: {out}")
-
-
-def _times(text: str | None, lag: float) -> list[float]:
-    """Return ascending times: as given, or multiples of the lag."""
-    if text is None:
-        return [k * lag for k in LAGS]
-    try:
-        return sorted({float(part) for part in text.split(",")})
-    except ValueError:
-        require(False, "--time", f"{text!r} is not a list of numbers such as 0.5,1,2.")
-        raise
-
-
-def _cells(found: Any, i: int) -> list[str]:
-    return [f"{value:.4g} ± {error:.2g}" for value, error in zip(found.values[i, 0], found.errors[i, 0], strict=True)]

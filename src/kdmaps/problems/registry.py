@@ -14,8 +14,7 @@ _REGISTRY: dict[str, Callable[[], Problem]] = {
     "ou2d-4": partial(OrnsteinUhlenbeck, (1, 4)),
     "ou2d-16": partial(OrnsteinUhlenbeck, (1, 16)),
     "ou3d": partial(OrnsteinUhlenbeck, (1, 4, 16)),
-    "ou10d": partial(OrnsteinUhlenbeck, [2.0**j for j in range(10)]),
-    "ou20d": partial(OrnsteinUhlenbeck, [2.0**j for j in range(20)]),
+    **{f"ou{d}d": partial(OrnsteinUhlenbeck, [2.0**j for j in range(d)]) for d in (10, 20)},
     "dw1d": double_well,
     "dw1d-asym": partial(double_well, tilt=0.1),
     "triplewell1d": triple_well,
@@ -23,13 +22,8 @@ _REGISTRY: dict[str, Callable[[], Problem]] = {
     "triplewell2d": triple_well_2d,
     "muller-brown": MullerBrown,
     "circle": partial(NoisyCircle, noise=0.05),
-    "mdlike-6": partial(MDLike, n_slow=2, n_fast=4),
-    "mdlike-10": partial(MDLike, n_slow=2, n_fast=8),
-    "mdlike-20": partial(MDLike, n_slow=2, n_fast=18),
-    "sphere-3": partial(Sphere, 3),
-    "sphere-5": partial(Sphere, 5),
-    "sphere-11": partial(Sphere, 11),
-    "sphere-19": partial(Sphere, 19),
+    **{f"mdlike-{d}": partial(MDLike, n_slow=2, n_fast=d - 2) for d in (6, 10, 20)},
+    **{f"sphere-{d}": partial(Sphere, d) for d in (3, 5, 11, 19)},
 }
 
 

@@ -72,7 +72,26 @@ def render_committor(
         filterwarnings("ignore", "X does not have valid feature names")  # these are the samples of the fit
         drawn = _figures(model, rows, sample_weight, labels)
     shown = model.trust_.reasons if warnings is None else list(warnings)
-    return render_page(title, verdict(model, shown), _sections(model, drawn), warnings=shown)
+    failed, candidates = len(model.trust_.reasons), _candidate_rows(model.candidates_)
+    sections = [
+        Section(
+            "rates", "Rates", "",
+            [Table("rates", ("", "value", "95 % interval"), quantity_rows(model), plain=True),
+             Text(TIME_UNIT)],
+        ),
+        Section("committor", "Committor", "Probability to reach B before A.", [Beside(drawn)]),
+        Section(
+            "checks", "Checks", f"{failed} warning(s), see above." if failed else "All checks passed.",
+            [Table("checks", ("check", "value", "limit"), model.trust_.cells()[1], plain=True)],
+        ),
+        Section(
+            "kernel", "Kernel", f"{chosen_kernel(model)}.",
+            [Table("candidates", ("family", "basis", "width", "λ / flux", "metrics", "held-out energy"), candidates),
+             Text("Best kernels, each with its best λ. Widths are in units of the median distance.")]
+            if candidates else [],
+        ),
+    ]  # fmt: skip
+    return render_page(title, verdict(model, shown), sections, warnings=shown)
 
 
 def _figures(model: AdaptiveCommittor, rows: np.ndarray, weight: ArrayLike | None, labels: list[str]) -> list[Figure]:
@@ -97,28 +116,6 @@ def _figures(model: AdaptiveCommittor, rows: np.ndarray, weight: ArrayLike | Non
         ),
     }
     return [figure(draw, text, f"committor{k}", text) for k, (text, draw) in enumerate(figures.items())]
-
-
-def _sections(model: AdaptiveCommittor, drawn: list[Figure]) -> list[Section]:
-    failed, candidates = len(model.trust_.reasons), _candidate_rows(model.candidates_)
-    return [
-        Section(
-            "rates", "Rates", "",
-            [Table("rates", ("", "value", "95 % interval"), quantity_rows(model), plain=True),
-             Text(TIME_UNIT)],
-        ),
-        Section("committor", "Committor", "Probability to reach B before A.", [Beside(drawn)]),
-        Section(
-            "checks", "Checks", f"{failed} warning(s), see above." if failed else "All checks passed.",
-            [Table("checks", ("check", "value", "limit"), model.trust_.cells()[1], plain=True)],
-        ),
-        Section(
-            "kernel", "Kernel", f"{chosen_kernel(model)}.",
-            [Table("candidates", ("family", "basis", "width", "λ / flux", "metrics", "held-out energy"), candidates),
-             Text("Best kernels, each with its best λ. Widths are in units of the median distance.")]
-            if candidates else [],
-        ),
-    ]  # fmt: skip
 
 
 def _candidate_rows(candidates: list[dict[str, Any]], most: int = 8) -> list[list[str]]:
