@@ -18,7 +18,6 @@ def check_sides(domain: tuple[tuple[float, float], ...], n_sides: int) -> None:
 class _Langevin(Diffusion):
     """Overdamped Langevin dynamics; `_modes` are those for D = 1."""
 
-    potential: Field
     gradient: Field
     _modes: Interval | Rectangle
 
@@ -50,6 +49,8 @@ class Langevin1D(_Langevin):
 
     name = "langevin1d"
     dim = 1
+    potential: Field
+    gradient: Field
 
     def __init__(self, potential: Field, gradient: Field, domain: tuple[float, float]) -> None:
         check_sides((domain,), 1)
@@ -86,6 +87,8 @@ class Langevin2D(_Langevin):
     cluster_tolerance: float = 1e-6  # accuracy of the extrapolated rates
     sampling_cells = 256  # along each side of the sampling grid; V must be nearly constant on each cell
 
+    potential: Field
+    gradient: Field
     domain: Box
     _modes: Rectangle
 
