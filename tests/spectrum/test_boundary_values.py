@@ -35,13 +35,13 @@ def penalised(function, gradient, constant, ridge, regularization, penalty):
 
 def test_no_other_function_has_a_lower_objective():
     regularization, penalty = 1e-3, 10.0
-    found = sums(BASIS, X, WEIGHT, SIDE).solve(None, [regularization], penalty)
+    found = sums(BASIS, X, WEIGHT, SIDE).solve(BASIS, [regularization], penalty)
 
     def objective(a, constant):
         values, slopes = BASIS.combine(X, a[:, None])[:, 0], BASIS.gradient(X, a[:, None])[:, 0]
         return penalised(values, slopes, constant, a @ a, regularization, penalty)
 
-    a, constant, rng = found.coefficients[:, 0], found.constants[0], np.random.default_rng(2)
+    a, constant, rng = found.coefficients[:, 0], -found.offset[0], np.random.default_rng(2)
     least = objective(a, constant)
     for _ in range(20):
         step = 1e-3 * rng.normal(size=len(a) + 1)
@@ -61,17 +61,17 @@ def test_sums_of_two_halves_add_up():
 
 @given(st.floats(0.1, 10), st.floats(1e-6, 1e-1))
 def test_exchange_of_the_sets_reflects_the_function(penalty, regularization):
-    one = sums(BASIS, X, WEIGHT, SIDE).solve(None, [regularization], penalty)
+    one = sums(BASIS, X, WEIGHT, SIDE).solve(BASIS, [regularization], penalty)
     other = sums(BASIS, X, WEIGHT, np.choose(SIDE, [1, 0], mode="wrap") * (SIDE >= 0) - (SIDE < 0)).solve(
-        None, [regularization], penalty
+        BASIS, [regularization], penalty
     )
     # To rounding, amplified by the condition number of at most 1e7.
     scale = np.abs(one.coefficients).max()
     np.testing.assert_allclose(other.coefficients, -one.coefficients, atol=1e-8 * scale)
-    np.testing.assert_allclose(other.constants, 1 - one.constants, atol=1e-8 * scale)
+    np.testing.assert_allclose(other.offset, -1 - one.offset, atol=1e-8 * scale)
 
 
 def test_a_singular_matrix_has_no_solution():
     doubled = make_basis("landmarks", Gaussian(1.0), X, 2, landmarks=np.zeros((2, 2)))
-    found = sums(doubled, X, WEIGHT, SIDE).solve(np.zeros((2, 2)), [1.0], 1.0)
-    assert np.isnan(found.constants).all()
+    found = sums(doubled, X, WEIGHT, SIDE).solve(doubled, [0.0], 1.0)
+    assert np.isnan(found.offset).all()

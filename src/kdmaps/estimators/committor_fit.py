@@ -20,9 +20,7 @@ from kdmaps.selection.committor import (
     BoundaryData,
     CommittorSearch,
     Evaluated,
-    Fitted,
     boundary_folds,
-    mode_basis,
 )
 
 #: Confidence level of the intervals.
@@ -143,10 +141,9 @@ def fit_committor(
     best, candidates = found
     if not np.isfinite(best.score):
         raise ValueError("No kernel has a solution for X and y; check the scales of X and the weights.")
-    everything = np.arange(len(data.X))
-    fitted: Fitted = search.fit(best.recipe, data=data)
-    raw = values_at(mode_basis(fitted.basis, fitted.solution), data.X)[:, 0]
-    values, energies = (part[:, 0] for part in data.evaluate(fitted.basis, fitted.solution, everything))
+    function, deviation = search.fit(best.recipe, data=data)
+    raw = values_at(function, data.X)[:, 0]
+    values, energies = (part[:, 0] for part in data.evaluate(function, np.arange(len(data.X))))
     optimism = search.optimism(best)
     energies = energies * (1 + optimism) / 2
     outside = data.side == OUTSIDE
@@ -156,7 +153,7 @@ def fit_committor(
         between=between,
         flux_samples=carried,
         optimism=optimism,
-        deviation=fitted.deviation,
+        deviation=deviation,
         tolerance=TOLERANCE,
         overshoot=max(float(excess.max()), 0.0),
         overshoot_row=int(np.argmax(excess)),
@@ -167,9 +164,9 @@ def fit_committor(
     trajectories = trajectories_of(groups, len(data.X))
     quantities, intervals = resampled_flux(values, energies, data.share, trajectories, resampling)
     return CommittorFit(
-        basis=fitted.basis,
-        coefficients=fitted.solution.coefficients,
-        offset=-fitted.solution.constants,
+        basis=function.basis,
+        coefficients=function.coefficients,
+        offset=function.offset,
         tangents=getattr(data.tensor, "spaces", None),
         support=Support.of(data.X, data.seed),
         quantities=quantities,

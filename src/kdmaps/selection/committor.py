@@ -29,7 +29,7 @@ from kdmaps.forms.energy import EnergyForm
 from kdmaps.kernels import Kernel, Metric, make_kernel
 from kdmaps.selection.folds import Folds, Splits, make_splits, resolve_cv
 from kdmaps.selection.roots import metric_root
-from kdmaps.spectrum.committor import BoundarySolutions, BoundarySums
+from kdmaps.spectrum.committor import BoundarySums
 from kdmaps.utils.progress import track
 from kdmaps.utils.warn import warn
 
@@ -104,13 +104,8 @@ class BoundaryData:
         return [BoundarySums(out, a, b, np.array(mass)) for (out, a, b), mass in zip(parts, masses, strict=True)]
 
     def stretched(
-        self,
-        basis: Basis,
-        solutions: BoundarySolutions,
-        rows: np.ndarray,
-        most: int | None = None,
-        tolerance: float = TOLERANCE,
-    ) -> tuple[BoundarySolutions, np.ndarray]:
+        self, functions: ModeBasis, rows: np.ndarray, most: int | None = None, tolerance: float = TOLERANCE
+    ) -> tuple[ModeBasis, np.ndarray]:
         """Stretch functions to at most 0 in A and at least 1 in B, and return how far they were from it; (n,).
 
         Of the samples of each set among `rows`, at most the first `most` are used.
@@ -118,35 +113,31 @@ class BoundaryData:
         ends = []
         for side, extreme in ((SOURCE, np.max), (TARGET, np.min)):
             own = self.X[rows[self.side[rows] == side][:most]]
-            ends.append(extreme(values_at(mode_basis(basis, solutions), own), axis=0))
+            ends.append(extreme(values_at(functions, own), axis=0))
         low, high = np.clip(ends[0], 0, tolerance), np.clip(ends[1], 1 - tolerance, 1)
-        return solutions.stretched(low, high), np.maximum(ends[0], 1 - ends[1])
+        coefficients, offset = functions.coefficients / (high - low), (functions.offset + low) / (high - low)
+        return ModeBasis(functions.basis, coefficients, offset), np.maximum(ends[0], 1 - ends[1])
 
-    def misfit(self, basis: Basis, solutions: BoundarySolutions, rows: np.ndarray, most: int) -> np.ndarray:
+    def misfit(self, functions: ModeBasis, rows: np.ndarray, most: int) -> np.ndarray:
         """Return the mean squares of f above 0 in A and below 1 in B, added, at the first `most` rows of each; (n,)."""
-        total = np.zeros(len(solutions.constants))
+        total = np.zeros(functions.n_features)
         for side, sign in ((SOURCE, 1.0), (TARGET, -1.0)):
             own = rows[self.side[rows] == side][:most]
             if own.size:
-                excess = sign * (values_at(mode_basis(basis, solutions), self.X[own]) - side)
+                excess = sign * (values_at(functions, self.X[own]) - side)
                 total += np.mean(np.maximum(excess, 0) ** 2, axis=0)
         return total
 
-    def evaluate(self, basis: Basis, solutions: BoundarySolutions, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def evaluate(self, functions: ModeBasis, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return values and contributions to the energy of functions clipped to [0, 1], at rows; each (n, k)."""
-        modes, X = mode_basis(basis, solutions), np.asarray(self.X[rows], dtype=np.float64)
-        values = values_at(modes, X)
+        X = np.asarray(self.X[rows], dtype=np.float64)
+        values = values_at(functions, X)
         values[self.side[rows] == SOURCE], values[self.side[rows] == TARGET] = 0, 1
         energies, inside = np.zeros_like(values), (values > 0) & (values < 1)
         some = np.flatnonzero(inside.any(axis=1))  # gradients are needed at few samples
         if some.size:
-            energies[some] = self.share[rows[some], None] * evaluated_at(modes, X[some], self.tensor, rows[some])[1]
+            energies[some] = self.share[rows[some], None] * evaluated_at(functions, X[some], self.tensor, rows[some])[1]
         return np.clip(values, 0, 1), np.where(inside, energies, 0)
-
-
-def mode_basis(basis: Basis, solutions: BoundarySolutions) -> ModeBasis:
-    """Return the functions as combinations of features."""
-    return ModeBasis(basis, solutions.coefficients, -solutions.constants)
 
 
 @dataclass(frozen=True)
@@ -200,17 +191,17 @@ class CommittorSearch:
         basis = self.make_basis(Recipe("gaussian", WIDTHS[2], "fourier"))
         (sums,) = data.sums(basis, np.zeros(len(data.X), dtype=int), 1)
         for _ in range(8):  # converges by orders of magnitude at a time
-            solution = sums.solve(basis.ridge, [LAMBDAS[3] * scale], PENALTY * scale)
-            energy = float(solution.energies(sums.energy())[0])
+            c = sums.solve(basis, [LAMBDAS[3] * scale], PENALTY * scale).coefficients
+            energy = float(np.einsum("pn,pn->", c, sums.energy() @ c))
             if not energy > 0:
                 break
             scale = energy
         return scale
 
-    def solve(self, sums: BoundarySums, basis: Basis, lambdas: Sequence[float] | np.ndarray) -> BoundarySolutions:
+    def solve(self, sums: BoundarySums, basis: Basis, lambdas: Sequence[float] | np.ndarray) -> ModeBasis:
         """Return the solutions at these λ, in units of the flux."""
         unit = self.flux_scale
-        return sums.solve(basis.ridge, [unit * regularization for regularization in lambdas], PENALTY * unit)
+        return sums.solve(basis, [unit * regularization for regularization in lambdas], PENALTY * unit)
 
     def evaluate(self, recipe: Recipe) -> list[Evaluated]:
         """Evaluate a recipe on the folds, at every λ."""
@@ -218,9 +209,9 @@ class CommittorSearch:
         energies, misfits = np.zeros((n, k)), np.zeros(k)
         for f, basis, sums in self._trained(recipe):
             train, test = self.folds[f]
-            solutions, _ = self.data.stretched(basis, self.solve(sums, basis, LAMBDAS), train, SET_SAMPLES, STRETCHED)
-            misfits += self.data.misfit(basis, solutions, test, SET_SAMPLES) / len(self.folds)
-            energies[test] = self.data.evaluate(basis, solutions, test)[1]
+            functions, _ = self.data.stretched(self.solve(sums, basis, LAMBDAS), train, SET_SAMPLES, STRETCHED)
+            misfits += self.data.misfit(functions, test, SET_SAMPLES) / len(self.folds)
+            energies[test] = self.data.evaluate(functions, test)[1]
         misfits *= MISFIT * self.flux_scale
         scores = np.sort(energies, axis=0)[: n - self._left_out].sum(axis=0) + misfits
         return [
@@ -261,24 +252,27 @@ class CommittorSearch:
             spec = replace(spec, landmarks=self._landmarks[fold])
         return spec.make(kernel, X, None, self.data.seed)
 
-    def fit(self, recipe: Recipe, fold: int | None = None, data: BoundaryData | None = None) -> Fitted:
-        """Fit a recipe to the training samples of a fold, to all samples of the search, or to other samples."""
+    def fit(self, recipe: Recipe, fold: int | None = None, data: BoundaryData | None = None) -> tuple[ModeBasis, float]:
+        """Fit a recipe to the training samples of a fold, to all samples of the search, or to other samples.
+
+        Also returned is the largest deviation from the boundary values before the function was stretched.
+        """
         basis, data = self.make_basis(recipe, fold), self.data if data is None else data
         rows = np.arange(len(data.X)) if fold is None else self.folds[fold][0]
         labels = np.ones(len(data.X), dtype=int)
         labels[rows] = 0
         (sums,) = data.sums(basis, labels, 1)
-        solution, ends = data.stretched(basis, self.solve(sums, basis, [recipe.regularization]), rows)
-        return Fitted(basis, solution, float(ends[0]))
+        function, ends = data.stretched(self.solve(sums, basis, [recipe.regularization]), rows)
+        return function, float(ends[0])
 
     def _root(self, recipe: Recipe, fold: int | None) -> np.ndarray:
         """Return H of the metric HHᵀ = E[∇q∇qᵀ] of a function, scaled to keep the median distance."""
         if (recipe, fold) not in self._roots:
             data, rows = self.data, self._everything if fold is None else self.folds[fold][0]
-            fitted = self.fit(recipe, fold)
-            energies = data.evaluate(fitted.basis, fitted.solution, rows)[1][:, 0]
+            function, _ = self.fit(recipe, fold)
+            energies = data.evaluate(function, rows)[1][:, 0]
             some = rows[np.argsort(energies)[len(rows) - np.count_nonzero(energies) : len(rows) - self._left_out]]
-            slopes = mode_basis(fitted.basis, fitted.solution).gradient(data.X[some], np.eye(1))[:, 0]
+            slopes = function.gradient(data.X[some], np.eye(1))[:, 0]
             matrix = (slopes.T * data.share[some]) @ slopes
             root = metric_root(matrix if matrix.any() else np.eye(len(matrix)))
             scale = data.median / median_distance(data.X @ root, None, data.seed)
@@ -325,8 +319,7 @@ class CommittorSearch:
 
     def optimism(self, evaluated: Evaluated) -> float:
         """Return the ratio of held-out to training energy; at the samples left out, the training energy is used."""
-        fitted = self.fit(evaluated.recipe)
-        training = self.data.evaluate(fitted.basis, fitted.solution, self._everything)[1][:, 0]
+        training = self.data.evaluate(self.fit(evaluated.recipe)[0], self._everything)[1][:, 0]
         held_out, largest = evaluated.energies.copy(), np.argsort(evaluated.energies)[len(training) - self._left_out :]
         held_out[largest] = np.minimum(held_out[largest], training[largest])
         return float(held_out.sum() / training.sum()) if training.any() else 1.0
@@ -346,15 +339,6 @@ def _others(best: Recipe, basis: str) -> list[Recipe]:
         for family, name, factor in OTHERS
         if basis in ("auto", name)
     ]
-
-
-@dataclass(frozen=True, eq=False)
-class Fitted:
-    """A function and its basis."""
-
-    basis: Basis
-    solution: BoundarySolutions
-    deviation: float  # largest deviation from the boundary values before the function was stretched
 
 
 def boundary_folds(X: np.ndarray, side: np.ndarray, groups: Any, seed: int, cv: Any = "auto") -> Splits:

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg
 
+from kdmaps.bases import Basis, ModeBasis
 from kdmaps.forms.moments import Moments
 
 
@@ -44,33 +45,15 @@ class BoundarySums:
         """Return L = E[∇φ a ∇φᵀ; outside of A and B]; (p, p)."""
         return self.outside.energy / self.weight
 
-    def solve(
-        self, ridge: np.ndarray | None, lambdas: Sequence[float] | np.ndarray, penalty: float
-    ) -> BoundarySolutions:
-        """Minimise the penalised energy at every λ; raise a LinAlgError if the matrix is singular to rounding."""
+    def solve(self, basis: Basis, lambdas: Sequence[float] | np.ndarray, penalty: float) -> ModeBasis:
+        """Return the functions f of least penalised energy at every λ; NaN if a matrix is singular to rounding."""
         both = self.source.mean + self.target.mean
         matrix = self.energy() - penalty / 2 * np.outer(both, both)
         for part in (self.source, self.target):
             matrix += penalty / part.weight * part.gram
         right, found = penalty / 2 * (self.target.mean - self.source.mean), np.full((len(both), len(lambdas)), np.nan)
         for k, regularization in enumerate(lambdas):
-            shift = regularization * (np.eye(len(both)) if ridge is None else ridge)
+            shift = regularization * (np.eye(len(both)) if basis.ridge is None else basis.ridge)
             with suppress(np.linalg.LinAlgError):
                 found[:, k] = linalg.cho_solve(linalg.cho_factor(matrix + shift, lower=True), right)
-        return BoundarySolutions(found, (1 - both @ found) / 2)
-
-
-@dataclass(frozen=True)
-class BoundarySolutions:
-    """Functions f = c₀ + Σ_m c_m φ_m."""
-
-    coefficients: np.ndarray  #: (p, n): c.
-    constants: np.ndarray  #: (n,): c₀.
-
-    def energies(self, energy: np.ndarray) -> np.ndarray:
-        """Return cᵀLc of each function."""
-        return np.einsum("pn,pn->n", self.coefficients, energy @ self.coefficients)
-
-    def stretched(self, low: np.ndarray, high: np.ndarray) -> BoundarySolutions:
-        """Return (f - low)/(high - low)."""
-        return BoundarySolutions(self.coefficients / (high - low), (self.constants - low) / (high - low))
+        return ModeBasis(basis, found, (both @ found - 1) / 2)  # with the offset -c₀
