@@ -7,23 +7,22 @@ covariance Σ = E φφᵀ - E φ E φᵀ and the energy L = E ∇φ D ∇φᵀ f
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from kdmaps.bases import MIN_ROWS, Basis
 from kdmaps.data.sources import ArraySource, Source, weights_at
 from kdmaps.forms.diffusion import DiffusionTensor
-from kdmaps.forms.moments import Moments, Packed, chunk_rows
+from kdmaps.forms.moments import Moments, MomentsForm, chunk_rows
 from kdmaps.forms.tangent import TangentSpaces
 from kdmaps.utils.threads import map_reduce
 from kdmaps.utils.types import Index
 
 
 @dataclass(frozen=True)
-class EnergyForm:
+class EnergyForm(MomentsForm):
     """Sums of features and of their energies."""
 
     tensor: DiffusionTensor  #: The diffusion tensor D at the samples of one source.
@@ -41,10 +40,6 @@ class EnergyForm:
     def at(self, X: np.ndarray, rows: Index) -> EnergyForm:
         """Return the form of the samples X, which are these rows of the source, for many passes over X."""
         return EnergyForm(self.tensor.at(X, rows))
-
-    # For transfer between machines: moments of several sets as plain arrays that add up, and back.
-    pack: ClassVar[staticmethod[[Iterable[Moments]], Packed]] = staticmethod(Moments.pack)
-    unpack: ClassVar[staticmethod[[Packed], list[Moments]]] = staticmethod(Moments.unpack)
 
     def moments(
         self,

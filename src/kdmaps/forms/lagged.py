@@ -6,18 +6,15 @@ difference L_τ = C₀ - C_τ = ½E[(φ(y) - φ(x))(φ(y) - φ(x))ᵀ], the Diri
 ν, and the time scale is -τ/ln ν. As a sum of squares, L_τ loses no digits for slow modes and is never negative.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, Self
 
 import numpy as np
 
 from kdmaps.bases import Basis
 from kdmaps.data.pairs import split_pairs
 from kdmaps.data.sources import Source, weights_at
-from kdmaps.forms.moments import Moments, Packed, chunk_rows
+from kdmaps.forms.moments import Moments, MomentsForm, chunk_rows
 from kdmaps.utils.blas import mirror
 from kdmaps.utils.threads import map_reduce, slices
 
@@ -42,20 +39,16 @@ class _State:
 
 
 @dataclass(frozen=True)
-class LaggedForm:
+class LaggedForm(MomentsForm):
     """Sums of features over pairs of frames; their `Moments` have L_τ for energy."""
 
     lag: int
     reversible: bool = True  # if False, `Moments.flow` is summed too: one more product
     spaces = None
 
-    def part(self, rows: slice) -> LaggedForm:
+    def part(self, rows: slice) -> Self:
         """Return the form of these pairs alone, which is identical."""
         return self
-
-    # For transfer between machines: moments of several sets as plain arrays that add up, and back.
-    pack: ClassVar[staticmethod[[Iterable[Moments]], Packed]] = staticmethod(Moments.pack)
-    unpack: ClassVar[staticmethod[[Packed], list[Moments]]] = staticmethod(Moments.unpack)
 
     def moments(
         self,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, replace
 from functools import reduce
 from numbers import Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -110,6 +110,13 @@ class Moments:
             Moments(int(count), float(w), float(w2), a, mirror(ge[:, :-1].copy()), mirror(ge[:, 1:].T.copy()), *flow)
             for (count, w, w2), a, ge, *flow in zip(*packed, strict=True)
         ]
+
+
+class MomentsForm:
+    """Base of forms; moments of several sets are packed into plain arrays that add up, and back, for other machines."""
+
+    pack: ClassVar[staticmethod[[Iterable[Moments]], Packed]] = staticmethod(Moments.pack)
+    unpack: ClassVar[staticmethod[[Packed], list[Moments]]] = staticmethod(Moments.unpack)
 
 
 def sum_moments(parts: Iterable[Moments]) -> Moments:

@@ -203,11 +203,7 @@ DiffusionLike: TypeAlias = TensorLike | TangentDiffusion
 
 
 def checked_tensor(
-    diffusion: DiffusionLike,
-    X: Any,
-    sample_weight: np.ndarray | None = None,
-    *,
-    spaces: TangentSpaces | None = None,
+    diffusion: DiffusionLike, X: Any, sample_weight: np.ndarray | None = None, *, spaces: TangentSpaces | None = None
 ) -> DiffusionTensor:
     """Return the diffusion tensor of an estimator's argument at the samples X; `spaces` replaces those of X."""
     if isinstance(diffusion, str) and diffusion != "tangent":
