@@ -4,7 +4,7 @@ import numpy as np
 from numpy.testing import assert_allclose
 
 from kdmaps.forms.moments import Moments
-from kdmaps.selection.cross_fit import cross_fitted_quotients
+from kdmaps.selection.cross_fit import cross_fit
 
 
 def moments_of(x):
@@ -18,6 +18,6 @@ def test_blocks_of_a_trajectory_have_the_variance_of_all_samples():
     x = np.repeat([-1.0, 1.0, -1.0, 1.0], 50) + 0.1 * np.random.default_rng(0).standard_normal(200)
     block = np.arange(200) // 50
     folds = [(moments_of(x[block != b]), moments_of(x[block == b])) for b in range(4)]
-    quotient = cross_fitted_quotients(moments_of(x), folds, None, 1, 0.0)
+    quotient = cross_fit(moments_of(x), folds, None, 1, [0.0])[0].held_out_quotients()
     # Folds scale x by slightly different standard deviations of their training samples, hence 1 %.
     assert_allclose(quotient, 1 / x.var(), rtol=0.01)

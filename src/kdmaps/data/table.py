@@ -83,9 +83,7 @@ class Table:
         leave_out : iterable of str
             Columns for other purposes, such as weights, that are left out by default.
         """
-        from kdmaps.data.sources import (
-            ArraySource,  # sources write files and import the formats, which import this module
-        )
+        from kdmaps.data.sources import ArraySource  # which imports the formats, and these this module
         from kdmaps.data.streams import StreamSource
 
         if columns is None:

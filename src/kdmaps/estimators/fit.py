@@ -18,14 +18,14 @@ from kdmaps.forms.lagged import LaggedForm
 from kdmaps.forms.moments import Moments, add_exactly
 from kdmaps.forms.tangent import TangentSpaces
 from kdmaps.kernels import Kernel, make_kernel
-from kdmaps.selection.cross_fit import cross_fitted_quotients
+from kdmaps.selection.cross_fit import cross_fit
 from kdmaps.selection.evaluation import FoldedMoments
 from kdmaps.selection.folds import check_groups, make_folds, make_splits
 from kdmaps.selection.lag import ImpliedTimescales, choose_lag
 from kdmaps.selection.plan import FitSpec
-from kdmaps.spectrum.directed import find_directed_modes
+from kdmaps.spectrum.directed import modes_of
 from kdmaps.spectrum.modes import Modes
-from kdmaps.spectrum.pencil import find_modes, single_precision_warnings
+from kdmaps.spectrum.pencil import single_precision_warnings
 from kdmaps.utils.types import RandomStateLike
 from kdmaps.utils.validation import check_positive_number, seed_of
 
@@ -221,14 +221,18 @@ def fit_observations(
 def fit_sums(spec: ModelSpec, folded: FoldedMoments, tangents: TangentSpaces | None) -> Fit:
     """Solve the eigenproblem of sums over samples; sums over folds are for cross-fitted rates."""
     basis, moments, parts = folded
-    if not spec.fit.reversible:
-        problem = (moments, basis.ridge, spec.fit.n_components, spec.regularization, spec.fit.clock)
-        modes, right = find_directed_modes(*problem)
+    r, lam, center = spec.fit.n_components, spec.regularization, spec.fit.center
+    modes, right = modes_of(moments, basis.ridge, r, lam, center, spec.fit.clock)
+    if right is not None:
         return Fit(basis, modes, moments, tangents, right)
-    settings = (basis.ridge, spec.fit.n_components, spec.regularization, spec.fit.center)
-    modes = find_modes(moments, *settings, spec.fit.clock)
     if spec.fit.rates == "cross-fitted":
-        modes = replace(modes, quotients=cross_fitted_quotients(moments, parts, *settings))
+        (fit,) = cross_fit(moments, parts, basis.ridge, r, [lam], center)
+        if fit is None:
+            raise ValueError(
+                f"The samples of a fold do not determine n_components={r} modes, so that rates='cross-fitted' has "
+                "nothing to average; use rates='ritz', fewer modes, fewer folds or more samples."
+            )
+        modes = replace(modes, quotients=fit.held_out_quotients())
     return Fit(basis, modes.by_timescale(), moments, tangents)
 
 

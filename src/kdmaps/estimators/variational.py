@@ -159,7 +159,9 @@ class VariationalKernelMap(LearnedModel, ModeTransformer):
     progress: bool = False
 
     def _fit(self, X: SamplesLike, sample_weight: ArrayLike | None, groups: ArrayLike | None) -> list[Warning]:
-        spec = self._basis_spec()
+        check_basis(self.basis, tuple(N_FEATURES))
+        n_features = N_FEATURES[self.basis] if self.n_features is None else self.n_features
+        spec = BasisSpec(self.basis, n_features, self.sampling, self.landmarks)
         fit = FitSpec(self.n_components, self.center, self.diffusion, self.rates, self.cv)
         self._check_parameters(spec, fit)
         X, groups, _ = join_trajectories(X, groups, sample_weight)
@@ -193,11 +195,6 @@ class VariationalKernelMap(LearnedModel, ModeTransformer):
         return KernelDiffusionMap(
             **same, kernel=basis.kernel, n_features=basis.n_features, regularization=regularization
         )
-
-    def _basis_spec(self) -> BasisSpec:
-        check_basis(self.basis, tuple(N_FEATURES))
-        n_features = N_FEATURES[self.basis] if self.n_features is None else self.n_features
-        return BasisSpec(self.basis, n_features, self.sampling, self.landmarks)
 
     def _problem(
         self, spec: BasisSpec, source: ArraySource, weight: np.ndarray | None, groups: Any, form: EnergyForm, seed: int

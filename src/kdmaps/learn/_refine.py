@@ -155,9 +155,13 @@ def refine(
     narrowing = _narrowing(start.kernel, narrowest)
     lowest = -0.5 * narrowing / BOUND
 
+    spec = replace(data.basis, n_features=min(data.basis.n_features, DESCENT_FEATURES), dtype="float64")
+
     def problem_of(kernel: Kernel, samples: Samples) -> Problem:
-        parametrisation = _parametrised(data, kernel, samples, narrowing)
-        return Problem(parametrisation, goal, start.regularization)
+        """Return the problem of the bandwidths, in the coordinates of a metric."""
+        bare = kernel.kernel if isinstance(kernel, Metric) else kernel
+        basis = spec.make(bare, samples.X, samples.sample_weight, data.seed)
+        return Problem(Anisotropy(samples, basis, BOUND, narrowing), goal, start.regularization)  # type: ignore[arg-type]
 
     problem = problem_of(start.kernel, _samples(data, start.kernel))
     with single_thread():  # a chain of small problems, which threads only slow down
@@ -264,14 +268,6 @@ def _samples(data: SearchData, kernel: Kernel, rows: np.ndarray | None = None, f
     if isinstance(kernel, Metric):
         X, tensor = X @ kernel.root, TensorInCoordinates(tensor, X, kernel.root)
     return Samples.of(X, weight, tensor, descent_folds(data.folds) if folds is None else folds)
-
-
-def _parametrised(data: SearchData, kernel: Kernel, samples: Samples, narrowing: float) -> Anisotropy:
-    """Return the bandwidths, in the coordinates of a metric, as parameters."""
-    spec = replace(data.basis, n_features=min(data.basis.n_features, DESCENT_FEATURES), dtype="float64")
-    bare = kernel.kernel if isinstance(kernel, Metric) else kernel
-    basis = spec.make(bare, samples.X, samples.sample_weight, data.seed)
-    return Anisotropy(samples, basis, BOUND, narrowing)  # type: ignore[arg-type]
 
 
 class TensorInCoordinates(DiffusionTensor):

@@ -304,11 +304,7 @@ def mixture_adjoint(samples: Samples, basis: LandmarkBasis, adjoint: Statistics)
 
 
 def _add_derivatives(
-    out: np.ndarray,
-    parts: list[tuple[float, Any]],
-    s: np.ndarray,
-    by_values: np.ndarray,
-    by_slopes: np.ndarray | None,
+    out: np.ndarray, parts: list[tuple[float, Any]], s: np.ndarray, by_values: np.ndarray, by_slopes: np.ndarray | None
 ) -> None:
     """Contract φ̄ and ḡ with the derivatives of φ and g by β_ℓ and log σ_ℓ (t = s/σ_ℓ², dt/dlog σ = -2t)."""
     by_beta, by_shift = out

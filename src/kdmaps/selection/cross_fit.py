@@ -264,21 +264,3 @@ def _fit(everything: Operators, pairs: list[tuple[Operators, ...]], n_components
         condition_number=everything.path.condition_number(lam),
         seconds=seconds,
     )
-
-
-def cross_fitted_quotients(
-    whole: Moments,
-    folds: list[tuple[Moments, Moments]],
-    ridge: np.ndarray | None,
-    n_components: int,
-    regularization: float,
-    center: bool = True,
-) -> np.ndarray:
-    """Return the quotients of modes on samples that they were not fitted to: `CrossFit.held_out_quotients`."""
-    fit = cross_fit(whole, folds, ridge, n_components, [regularization], center)[0]
-    if fit is None:
-        raise ValueError(
-            f"The samples of a fold do not determine n_components={n_components} modes, so that rates='cross-fitted' "
-            "has nothing to average; use rates='ritz', fewer modes, fewer folds or more samples."
-        )
-    return fit.held_out_quotients()

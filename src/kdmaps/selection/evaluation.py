@@ -68,7 +68,13 @@ class SearchData:
     @classmethod
     def gather(cls, source: Source, weight: np.ndarray | None, groups: Any, plan: SearchPlan, seed: int) -> Self:
         """Draw the samples for the evaluation from all samples, and split them."""
-        rows, searched, own_weight = _drawn(source, weight, plan.max_search_samples, seed)
+        most, searched, own_weight = plan.max_search_samples, source, weight
+        if most is None and not source.many_passes:
+            most = SEARCH_SAMPLES
+        if source.many_passes and (most is None or (source.n_samples or 0) <= most):
+            rows = np.arange(source.n_samples or 0)
+        else:
+            rows, searched, own_weight = source.thinned(most, np.random.RandomState(seed), weight)
         # After the draw, when the length of a stream is known.
         whole_form = plan.fit.form(source, weight)
         form, weight = whole_form, own_weight
@@ -300,14 +306,3 @@ def remade(kernel: Kernel, origin: Recipe | Axes | None) -> KernelOf:
     """Return the function that makes a kernel, in the metric of `origin`, of training samples."""
     inner = kernel.kernel if origin is not None and isinstance(kernel, Metric) else kernel
     return lambda training: training.kernel(inner, origin)
-
-
-def _drawn(
-    source: Source, weight: np.ndarray | None, most: int | None, seed: int
-) -> tuple[np.ndarray, Source, np.ndarray | None]:
-    """Return row numbers, a source and the weights of the samples for the evaluation."""
-    if most is None and not source.many_passes:
-        most = SEARCH_SAMPLES
-    if source.many_passes and (most is None or (source.n_samples or 0) <= most):
-        return np.arange(source.n_samples or 0), source, weight
-    return source.thinned(most, np.random.RandomState(seed), weight)

@@ -17,7 +17,6 @@ from kdmaps.data.sources import PREVIEW_SAMPLES, ArraySource, Source
 from kdmaps.diagnostics.projection import Projection, project
 from kdmaps.diagnostics.resampling import MIN_BLOCKS, Resampling, joint_intervals, optimistic_intervals
 from kdmaps.exceptions import UnreliableModesWarning
-from kdmaps.forms.moments import Moments
 from kdmaps.kernels import make_kernel
 from kdmaps.selection.plan import FitSpec
 from kdmaps.spectrum.directed import propagator
@@ -309,22 +308,17 @@ def scan_lags(projection: Projection, lags: np.ndarray, resampling: Resampling) 
 def _rates_of_lag(projection: Projection, clock: Clock, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the smallest rates of all blocks, and of each resample."""
     assert clock.lag is not None
-    moments, r = projection.moments(clock.lag), projection.n_modes
-    slowest = _slowest_directed if projection.directed else _slowest
-    rates = slowest(moments.combine(np.ones(counts.shape[1])), clock, r)
-    return rates, np.array([slowest(moments.combine(row), clock, r) for row in counts])
+    moments = projection.moments(clock.lag)
 
+    def slowest(row: np.ndarray) -> np.ndarray:
+        sums, options = moments.combine(row), {"eigvals_only": True, "check_finite": False, "overwrite_a": True}
+        if projection.directed:
+            quotients = np.sort(1 - np.abs(np.linalg.eigvals(propagator(sums))))
+        else:
+            quotients = linalg.eigh(sums.mean_energy(), sums.covariance(), **options)
+        return clock.rates(np.maximum(quotients[: projection.n_modes], np.finfo(float).tiny))
 
-def _slowest(moments: Moments, clock: Clock, n_modes: int) -> np.ndarray:
-    quotients = linalg.eigh(
-        moments.mean_energy(), moments.covariance(), eigvals_only=True, check_finite=False, overwrite_a=True
-    )[:n_modes]
-    return clock.rates(np.maximum(quotients, np.finfo(float).tiny))
-
-
-def _slowest_directed(moments: Moments, clock: Clock, n_modes: int) -> np.ndarray:
-    sizes = np.sort(np.abs(np.linalg.eigvals(propagator(moments))))[::-1]
-    return clock.rates(np.maximum(1 - sizes[:n_modes], np.finfo(float).tiny))
+    return slowest(np.ones(counts.shape[1])), np.array([slowest(row) for row in counts])
 
 
 def checked_lags(lags: Any, longest: int) -> np.ndarray:
