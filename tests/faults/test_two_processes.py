@@ -87,11 +87,11 @@ def test_checkpoint_created_by_another_search(tmp_path, X):
     """A file created after both searches looked for it: the same search continues, a different one is refused."""
     path = tmp_path / "search.jsonl"
     first, same, other = (Checkpoint(path) for _ in range(3))
-    first.begin(0, "these data", "score")
-    same.begin(0, "these data", "score")
+    first.begin(0, lambda: "these data", "score")
+    same.begin(0, lambda: "these data", "score")
     assert same.seed == 0
     with pytest.raises(ValueError, match="belongs to other data"):
-        other.begin(1, "these data", "score")
+        other.begin(1, lambda: "these data", "score")
     assert len(read_lines(path)) == 1
 
 

@@ -69,6 +69,7 @@ class FourierBasis(Basis):
 
     def _set_type(self, dtype: np.dtype) -> None:
         self.dtype = dtype
+        self._shift = 1.0 if dtype == np.float32 else 0.0
         self._directions = np.ascontiguousarray(self.frequencies.T, dtype=dtype)
         self._reach = np.abs(self._directions).max(axis=1).sum()
 
@@ -102,10 +103,6 @@ class FourierBasis(Basis):
         """The frequencies in their span, if there are fewer than inputs: lengths are the same."""
         q, d = self.frequencies.shape
         return np.asarray(np.linalg.qr(self.frequencies.T, mode="r")).T if d > q else self.frequencies
-
-    @property
-    def _shift(self) -> float:
-        return 1.0 if self.dtype == np.float32 else 0.0
 
     def _centred(self, X: np.ndarray) -> tuple[np.ndarray, float]:
         """Return X - origin and an upper bound of all angles."""

@@ -90,10 +90,7 @@ class Candidate:
 
     @property
     def agreed(self) -> bool:
-        """True if the folds agree on the modes.
-
-        A mode that rests on a few samples is constant on the others: its score is high, but it differs between folds.
-        """
+        """True if the folds agree on the modes; a mode that rests on a few samples scores well, but folds disagree."""
         return self.agreement >= MIN_AGREEMENT
 
     @property

@@ -1,6 +1,7 @@
 """The checkpoint of a search: a file of finished candidates from which an interrupted search resumes."""
 
 import json
+from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -47,18 +48,14 @@ class Checkpoint:
             )
 
     @property
-    def used(self) -> bool:
-        """True if there is a file."""
-        return self._path is not None
-
-    @property
     def seed(self) -> int | None:
         """The seed of the search that the file belongs to, if there is one."""
         return self._header.get("seed")
 
-    def begin(self, seed: int, fingerprint: str, scoring: Any) -> None:
+    def begin(self, seed: int, fingerprint: Callable[[], str], scoring: Any) -> None:
         """Compare the file with this search, or start it; a callable `scoring` is identified by its content."""
-        assert self._path is not None
+        if self._path is None:
+            return
         try:
             known = scoring if isinstance(scoring, str) else content_digest(scoring)
         except (ValueError, RecursionError) as error:
@@ -67,7 +64,7 @@ class Checkpoint:
                 "arguments are plain data."
             ) from error
         header = {"format": CHECKPOINT_FORMAT, "kdmaps": version("kdmaps"), "seed": seed}
-        header = sealed({**header, "data": fingerprint, "scoring": known})
+        header = sealed({**header, "data": fingerprint(), "scoring": known})
         if self._path.exists() and not self._path.read_bytes().strip():
             self._path.unlink()
         if create(self._path, f"{json.dumps(header)}\n".encode()):

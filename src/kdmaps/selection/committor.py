@@ -85,11 +85,6 @@ class BoundaryData:
     seed: int
 
     @cached_property
-    def source(self) -> ArraySource:
-        """The samples as a source."""
-        return ArraySource(self.X, checked=True)
-
-    @cached_property
     def median(self) -> float:
         """Median distance of the samples, every one counted once: rare samples between the sets matter most."""
         return median_distance(self.X, None, self.seed)
@@ -98,7 +93,8 @@ class BoundaryData:
         """Return the sums over the samples with each of the labels 0, …, n-1."""
         classes = (3 * labels + self.side + 1)[:, None]  # OUTSIDE is -1
         form, sets = EnergyForm(self.tensor), [(0, 3 * c + k) for c in range(n) for k in range(3)]
-        found = self.source.moments(form, basis, np.where(self.side == OUTSIDE, self.share, 1.0), classes, sets)
+        weight = np.where(self.side == OUTSIDE, self.share, 1.0)
+        found = ArraySource(self.X, checked=True).moments(form, basis, weight, classes, sets)
         masses = [[self.share[(labels == c) & (self.side == k)].sum() for k in (SOURCE, TARGET)] for c in range(n)]
         parts = (found[3 * c : 3 * c + 3] for c in range(n))
         return [BoundarySums(out, a, b, np.array(mass)) for (out, a, b), mass in zip(parts, masses, strict=True)]
@@ -214,15 +210,10 @@ class CommittorSearch:
             energies[test] = self.data.evaluate(functions, test)[1]
         misfits *= MISFIT * self.flux_scale
         scores = np.sort(energies, axis=0)[: n - self._left_out].sum(axis=0) + misfits
-        return [
-            Evaluated(
-                replace(recipe, regularization=float(LAMBDAS[i])),
-                energies[:, i],
-                float(misfits[i]),
-                float(scores[i]) if np.isfinite(scores[i]) else np.inf,
-            )
-            for i in range(k)
-        ]
+        scores = np.where(np.isfinite(scores), scores, np.inf)
+        recipes = [replace(recipe, regularization=float(lam)) for lam in LAMBDAS]
+        found = zip(recipes, energies.T, misfits.tolist(), scores.tolist(), strict=True)
+        return [Evaluated(*one) for one in found]
 
     def _trained(self, recipe: Recipe) -> Iterator[tuple[int, Basis, BoundarySums]]:
         """Yield the basis of each fold and the sums over its training samples, from which the basis is made."""

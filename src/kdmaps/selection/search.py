@@ -83,8 +83,7 @@ class _Sweep:
         self._scoring = make_scoring(plan.scoring, plan.fit.lag)
         self.candidates: list[Candidate] = []
         self._found: dict[Trial, list[Candidate]] = {}
-        if checkpoint.used:
-            checkpoint.begin(data.seed, data.fingerprint(), plan.scoring)
+        checkpoint.begin(data.seed, data.fingerprint, plan.scoring)
 
     def finished(
         self, best: Candidate, moments: FoldedMoments, extensions: tuple[str, ...] = (), edges: tuple[str, ...] = ()

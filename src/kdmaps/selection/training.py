@@ -103,18 +103,17 @@ class Training:
         """
         if origin not in self._roots:
             few = self.typical
-            root = self._axis_root(few, origin.components) if isinstance(origin, Axes) else self._mode_root(few, origin)
+            if isinstance(origin, Axes):
+                share = unit_weight(few.weight, len(few.X))
+                second = self.source.second_frames(few.rows) if isinstance(self.source, PairSource) else None
+                tensor = self.form.tensor if isinstance(self.form, EnergyForm) else None
+                root = axis_root(few, share, self.fit.n_components, origin.components, tensor, second)
+            else:
+                root = self._mode_root(few, origin)
             if root is not None:
                 root = root * (self.median / median_distance(few.X, few.weight, self.seed, root))
             self._roots[origin] = root
         return self._roots[origin]
-
-    def _axis_root(self, few: Sample, components: bool) -> np.ndarray | None:
-        """Return H of the coordinates with the slowest functions, before it is scaled."""
-        share = unit_weight(few.weight, len(few.X))
-        second = self.source.second_frames(few.rows) if isinstance(self.source, PairSource) else None
-        tensor = self.form.tensor if isinstance(self.form, EnergyForm) else None
-        return axis_root(few, share, self.fit.n_components, components, tensor, second)
 
     def _mode_root(self, few: Sample, recipe: Recipe) -> np.ndarray | None:
         """Return H of the modes of a recipe, before it is scaled."""
