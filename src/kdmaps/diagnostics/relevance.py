@@ -60,13 +60,8 @@ class Relevance:
             parts.append((others, [*self.shares[:, rest].sum(axis=1), self.overall[rest].sum()]))
         lines += [[name, *(f"{share:.1%}" for share in shares)] for name, shares in parts]
         leading = ", ".join(f"{share:.1%}" for share in self.combination_shares)
-        return "\n".join(
-            [
-                f"Shares of {len(self.names)} inputs in {r} mode{'s' if r > 1 else ''}",
-                *aligned(lines),
-                f"leading combinations of inputs: {leading} of all modes",
-            ]
-        )
+        title = f"Shares of {len(self.names)} inputs in {r} mode{'s' if r > 1 else ''}"
+        return "\n".join([title, *aligned(lines), f"leading combinations of inputs: {leading} of all modes"])
 
 
 def relevance(

@@ -71,22 +71,14 @@ class _Union:
         return gram - np.outer(self.mean, self.mean @ U), energy
 
 
-class _Fold(NamedTuple):
+class _Fold:
     """Modes of the training samples of a fold, turned towards the modes of all samples, and its test samples."""
 
-    modes: LeadingModes
-    rotation: Rotation
-    turned: np.ndarray  # U = VQ
-    weight: float  # n, of the test samples
-    covariance: np.ndarray  # ΣU of the test samples
-    energy: np.ndarray  # LU of the test samples
-
-    @classmethod
-    def of(cls, modes: LeadingModes, target: np.ndarray, test: _Union) -> _Fold:
-        """Turn the modes towards the modes of all samples."""
-        rotation = Rotation.nearest(modes.vectors.T @ target)
-        turned = modes.vectors @ rotation.matrix
-        return cls(modes, rotation, turned, test.weight, *test.images(turned))
+    def __init__(self, modes: LeadingModes, target: np.ndarray, test: _Union):
+        self.modes, self.weight = modes, test.weight  # n, of the test samples
+        self.rotation = Rotation.nearest(modes.vectors.T @ target)
+        self.turned = modes.vectors @ self.rotation.matrix  # U = VQ
+        self.covariance, self.energy = test.images(self.turned)  # ΣU and LU of the test samples
 
     def forms(self) -> tuple[np.ndarray, np.ndarray]:
         """P = n UᵀΣU and E = n UᵀLU."""
@@ -185,7 +177,7 @@ def _fit(statistics: Statistics, lam: float, objective: Objective, roles: np.nda
         return None
     memory.update(enumerate(modes.reduced for modes in spectra))
     target, tests = unions[0].images(spectra[0].vectors)[0], unions[1 + n_folds :]
-    folds = [_Fold.of(modes, target, test) for modes, test in zip(spectra[1:], tests, strict=True)]
+    folds = [_Fold(modes, target, test) for modes, test in zip(spectra[1:], tests, strict=True)]
     P, E = (np.stack(forms) for forms in zip(*(fold.forms() for fold in folds), strict=True))
     coverage = sum(fold.weight for fold in folds) / unions[0].weight
     return _Fit(unions, spectra, target, folds, PooledScore(P, E, coverage, objective.power))

@@ -91,13 +91,9 @@ class Refinement:
         """True if the refinement is kept.
 
         Its score has to be higher by more than the standard error of the difference, or not lower by more than that
-        if the folds agree better on its modes. The score alone prefers modes that level off in the tails, because the
-        few samples that a fold has there shorten the time scale of a mode that grows. If scores are equal within
-        their error, a kernel that suits the system makes the modes of different samples more alike; a kernel that
-        suits only this sample does not.
-
-        Better agreement on a mode that was replaced does not show that the new one is slower: then the score has to be
-        higher, too.
+        if the folds agree better on its modes: the score alone prefers modes that level off in the tails, where a fold
+        has few samples. Better agreement on a mode that was replaced does not show that the new one is slower: then
+        the score has to be higher, too.
         """
         allowed = 1
         if self.candidate.agreement > self.rival.agreement:
@@ -152,7 +148,10 @@ def refine(
     is far below the rival's (`HOPELESS`).
     """
     goal = make_objective(objective, data.fit.n_components, data.fit.center)
-    narrowing = _narrowing(start.kernel, narrowest)
+    narrowing = BOUND  # the largest decrease of the logarithm of a bandwidth
+    if narrowest is not None:
+        widths = [np.min(part.bandwidth) for _, part in start.kernel.components()]  # type: ignore[attr-defined]
+        narrowing = float(np.clip(np.log(min(widths) / narrowest), 1e-3, BOUND))
     lowest = -0.5 * narrowing / BOUND
 
     spec = replace(data.basis, n_features=min(data.basis.n_features, DESCENT_FEATURES), dtype="float64")
@@ -249,14 +248,6 @@ def _exchanged(data: SearchData, *fits: tuple[FoldedMoments, Candidate]) -> floa
         values -= np.average(values, axis=0, weights=weight)
         frames.append(np.linalg.qr(root[:, None] * values)[0])
     return float(data.fit.n_components - np.sum((frames[0].T @ frames[1]) ** 2))
-
-
-def _narrowing(kernel: Kernel, narrowest: float | None) -> float:
-    """Return the largest decrease of the logarithm of a bandwidth."""
-    if narrowest is None:
-        return BOUND
-    smallest = min(float(np.min(part.bandwidth)) for _, part in kernel.components())  # type: ignore[attr-defined]
-    return float(np.clip(np.log(smallest / narrowest), 1e-3, BOUND))
 
 
 def _samples(data: SearchData, kernel: Kernel, rows: np.ndarray | None = None, folds: Folds | None = None) -> Samples:

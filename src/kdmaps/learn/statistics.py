@@ -80,13 +80,8 @@ class Samples:
     def statistics(self, basis: Basis, **fields: Any) -> Statistics:
         """Sum over the samples; `fields` are the other fields of the `Statistics`."""
         parts = [compute_moments(basis, self.X, self.sample_weight, self.diffusion, rows) for rows in self.rows]
-        return Statistics(
-            np.array([m.weight for m in parts]),
-            np.stack([m.total for m in parts]),
-            np.stack([m.gram for m in parts]),
-            np.stack([m.energy for m in parts]),
-            **fields,
-        )
+        sums = zip(*((m.weight, m.total, m.gram, m.energy) for m in parts), strict=True)
+        return Statistics(*map(np.stack, sums), **fields)
 
     def stream(self, size: int, start: Callable[[], Any], step: Callable[[Any, Chunk], None]) -> list[Any]:
         """Fold `step(state, chunk)` over chunks of at most `size` samples, over all cores."""

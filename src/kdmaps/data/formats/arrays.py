@@ -3,6 +3,7 @@
 import math
 import zipfile
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -91,16 +92,14 @@ def open_zarr(path: Path, array: str | None) -> Table:
 
     with reading(path, "Zarr"):
         node = zarr.open(str(path), mode="r")
-        arrays = {"X": node} if hasattr(node, "shape") else dict(node.arrays())
+        arrays: dict[str, Any] = {"X": node} if hasattr(node, "shape") else dict(node.arrays())
 
-    def named(stored: Any) -> NamedArray:
-        def blocks() -> Blocks:
-            with reading(path, "Zarr"):
-                yield from _stored_blocks(stored)
+    def blocks(stored: Any) -> Blocks:
+        with reading(path, "Zarr"):
+            yield from _stored_blocks(stored)
 
-        return NamedArray(tuple(stored.shape), stored.dtype, blocks)
-
-    return choose_samples(path, {name: named(stored) for name, stored in arrays.items()}, array)
+    known = {name: NamedArray(tuple(one.shape), one.dtype, partial(blocks, one)) for name, one in arrays.items()}
+    return choose_samples(path, known, array)
 
 
 def from_stored(array: Any) -> Table:

@@ -136,7 +136,5 @@ def from_mdanalysis(group: Any) -> Table:
         for begin in range(0, len(frames), rows):
             yield np.array([atoms.positions.ravel() for _ in frames[begin : begin + rows]])
 
-    def times() -> np.ndarray:
-        return np.array([frame.time for frame in frames])
-
-    return Table.from_blocks(width, blocks, n_samples=len(frames), ordered=True, times=times, time_unit="ps")
+    known: dict[str, Any] = {"times": lambda: np.array([frame.time for frame in frames]), "time_unit": "ps"}
+    return Table.from_blocks(width, blocks, n_samples=len(frames), ordered=True, **known)
