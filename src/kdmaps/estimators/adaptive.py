@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -167,10 +168,7 @@ class AdaptiveDiffusionMap(SearchedModes):
         settings = self._search_settings()
         goal = "heldout" if isinstance(self.refine, bool) else self.refine
         make_objective(goal, self.n_components)  # an invalid objective is reported before the search
-
-        def refined(found: Search) -> tuple[Refinement, Search] | None:
-            return _refined(found, goal, settings.regularizations, self.progress)
-
+        refined = partial(_refined, goal, settings.regularizations, self.progress)
         plan = self._plan(settings)
         # The refinement maximises the default score of samples without a lag; it does not apply to other scores.
         wanted = self.refine is not False and self.lag is None and plan.scoring == "timescale"
@@ -203,7 +201,7 @@ class AdaptiveDiffusionMap(SearchedModes):
 
 
 def _refined(
-    found: Search, objective: str | Mapping[str, float], regularizations: str | ArrayLike, progress: bool
+    objective: str | Mapping[str, float], regularizations: str | ArrayLike, progress: bool, found: Search
 ) -> tuple[Refinement, Search] | None:
     """Refine the best kernel of a search, if it can be refined."""
     result, data = found.result, found.data

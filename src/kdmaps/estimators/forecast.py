@@ -84,24 +84,14 @@ class Forecast(TableCard):
         return "\n".join(["Forecast", *aligned([titles, *rows]), self.outcome])
 
 
-class _WithColumns(NamedTuple):
+class _WithColumns:
     """Features of the first columns of X, followed by the other columns themselves: the observables."""
 
-    basis: Basis
-    n_columns: int
     dtype: np.dtype[Any] = np.dtype(np.float64)
 
-    @property
-    def n_features(self) -> int:
-        return self.basis.n_features + self.n_columns
-
-    @property
-    def dim(self) -> int:
-        return self.basis.dim + self.n_columns
-
-    @property
-    def chunk_rows(self) -> int:
-        return self.basis.chunk_rows
+    def __init__(self, basis: Basis, n_columns: int):
+        self.basis, self.chunk_rows = basis, basis.chunk_rows
+        self.n_features, self.dim = basis.n_features + n_columns, basis.dim + n_columns
 
     def features(self, X: np.ndarray, n_rows: float | None = None) -> np.ndarray:
         d = self.basis.dim

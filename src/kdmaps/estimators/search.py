@@ -161,15 +161,8 @@ def _search_of_lag(
 
 def _model(plan: SearchPlan, data: SearchData, chosen: Candidate, landmarks: Any) -> KernelDiffusionMap:
     """Return an estimator with the parameters of the chosen candidate."""
-    settings = {
-        **vars(plan.basis),
-        **vars(plan.fit),
-        "landmarks": landmarks,
-        "cv": data.fit.cv,
-        "random_state": data.seed,
-        **chosen.params,
-    }
-    return KernelDiffusionMap(**settings)
+    found = {"landmarks": landmarks, "cv": data.fit.cv, "random_state": data.seed, **chosen.params}
+    return KernelDiffusionMap(**vars(plan.basis) | vars(plan.fit) | found)
 
 
 class SearchedModes(SearchedModel, ModeTransformer):

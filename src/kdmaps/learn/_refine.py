@@ -170,13 +170,8 @@ def refine(
         return None
     known = by_score and not start.rejected
     tolerance = SMALLEST_GAIN * start.standard_error / max(1.0, abs(start.value)) if known else 0.0
-    settings = Settings(
-        adam_steps=0,
-        lbfgs_steps=max_steps,
-        first_step=FIRST_STEP,
-        tolerance=max(tolerance, 1e-6),
-        patience=PATIENCE,
-    )
+    tolerance = max(tolerance, 1e-6)
+    settings = Settings(0, max_steps, first_step=FIRST_STEP, tolerance=tolerance, patience=PATIENCE)
     with single_thread():
         theta, history = minimise(problem, settings, progress, first)
     kernel = _like(start.kernel, problem.parametrisation.kernel(theta))

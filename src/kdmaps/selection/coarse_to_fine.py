@@ -68,21 +68,17 @@ class SearchRange:
         """λ of a first round."""
         return self.fixed_lambdas or tuple(rounded(lam * self.slowest) for lam in COARSE_LAMBDAS)
 
-    def fine_lambdas(self, lam: float) -> tuple[float, ...]:
-        """λ around one of them."""
+    def fine_lambdas(self, lam: float, every: int = 1) -> tuple[float, ...]:
+        """All λ around one of them, or every second."""
         low, high = self.lambdas
         near = {rounded(float(np.clip(lam * factor, low, high))) for factor in FINE_LAMBDAS}
-        return self.fixed_lambdas or tuple(sorted(near, reverse=True))
+        return self.fixed_lambdas or tuple(sorted(near, reverse=True)[::every])
 
     def finest_lambdas(self, lam: float) -> tuple[float, ...]:
         """λ next to one of them, and itself."""
         near = self.fine_lambdas(lam)
         place = int(np.argmin(np.abs(np.log(np.array(near) / lam))))
         return self.fixed_lambdas or near[max(place - 1, 0) : place + 2]
-
-    def sparse_lambdas(self, lam: float) -> tuple[float, ...]:
-        """Every second λ around one of them."""
-        return self.fixed_lambdas or self.fine_lambdas(lam)[::2]
 
     def pilots(self, basis: str) -> tuple[str, ...]:
         """Families of a first round."""
@@ -209,7 +205,7 @@ def _metric_round(limits: SearchRange, best: Candidate, root: np.ndarray, median
     else:
         families = {best.label}
         sigmas = [best.bandwidth / FINE_RATIO, best.bandwidth, best.bandwidth * FINE_RATIO]
-        lambdas = limits.sparse_lambdas(best.regularization)
+        lambdas = limits.fine_lambdas(best.regularization, every=2)
     kernels = [(f, Metric(make_kernel(f, s), root)) for f in SMOOTHNESS if f in families for s in sigmas]
     return [Trial(label, kernel, best.basis, lambdas, Stage.SCREENED, best.recipe) for label, kernel in kernels]
 
@@ -280,7 +276,7 @@ def _neighbours(best: Candidate, limits: SearchRange) -> list[Trial]:
     """Return trials next to a candidate: a little wider or narrower, a little smoother or rougher."""
     if best.bandwidth is None:
         return []
-    lambdas, (low, high) = limits.sparse_lambdas(best.regularization), limits.sigmas
+    lambdas, (low, high) = limits.fine_lambdas(best.regularization, every=2), limits.sigmas
 
     def like(label: str, sigma: float) -> Trial:
         return Trial(label, make_kernel(label, sigma), best.basis, lambdas, Stage.SCREENED)

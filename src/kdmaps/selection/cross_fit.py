@@ -203,20 +203,10 @@ def _unpacked(
 ) -> CrossFit:
     """Return the cross-fit at the i-th λ of a path."""
     n_folds, modes, forms = len(test_paths), path.modes[i], path.forms[i]
-    folds = [
-        FoldFit(
-            coefficients=modes[1 + f].T,
-            eigenvalues=path.values[i, 1 + f],
-            regularization=lam,
-            test_weight=float(path.weight[1 + n_folds + f]),
-            test_covariance=forms[f, 0],
-            test_energy=forms[f, 1],
-            test_ridge=forms[f, 2],
-            train_energy=forms[f, 3],
-            test_path=test_paths[f],
-        )
-        for f in range(n_folds)
-    ]
+    weights = path.weight[1 + n_folds :].tolist()  # of the test samples
+    numbers = range(n_folds)
+    fields = ((modes[1 + f].T, path.values[i, 1 + f], lam, weights[f], *forms[f, :4], test_paths[f]) for f in numbers)
+    folds = [FoldFit(*own) for own in fields]
     return CrossFit(
         folds=folds,
         coefficients=modes[0].T,
