@@ -287,11 +287,7 @@ def _centres(X: np.ndarray, n: int, seed: int) -> np.ndarray:
 
 
 def _spread_out(X: np.ndarray, n: int, random_state: np.random.RandomState) -> np.ndarray:
-    """Return the first centres of k-means++: scikit-learn's, with the same draws, without its checks at every centre.
-
-    Each centre is drawn with a probability proportional to the squared distance from the others; of several draws, the
-    one is kept that leaves the smallest sum of squared distances.
-    """
+    """Return the first centres of k-means++ with scikit-learn's draws, but without its checks at every centre."""
     trials, squares, chosen = 2 + int(np.log(n)), np.einsum("ij,ij->i", X, X), np.empty(n, dtype=int)
     drawn = np.array([random_state.choice(len(X), p=np.full(len(X), 1 / len(X)))])
     nearest = np.full(len(X), np.inf)

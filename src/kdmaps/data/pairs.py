@@ -194,10 +194,7 @@ def check_steps(source: Source, groups: Any = None) -> float | None:
 
 
 def common_step(times: np.ndarray | None, groups: Any = None) -> float | None:
-    """Return the time step between frames, or None if no trajectory has two frames; raise if steps differ.
-
-    Durations are returned in seconds.
-    """
+    """Return the time step (durations in seconds), or None if no trajectory has two frames; raise if steps differ."""
     if times is None or len(times) < 2:
         return None
     try:

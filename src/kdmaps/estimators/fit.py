@@ -111,10 +111,7 @@ def fit_modes(
     groups: ArrayLike | None = None,
     before: Fit | None = None,
 ) -> Fit:
-    """Fit the modes of the samples or frames of a source by a checked spec.
-
-    The samples are added to the fit `before` of earlier chunks, if there is one.
-    """
+    """Fit the modes of a source by a checked spec; samples are added to the fit `before` of earlier chunks, if any."""
     check_folds(source, spec.fit)
     check_groups(groups, source.n_samples)  # before frames of earlier chunks are added
     tail, choice = None, None

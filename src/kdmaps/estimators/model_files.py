@@ -158,10 +158,7 @@ def read_header(path: PathLike) -> dict[str, Any]:
 
 @contextmanager
 def opened(path: PathLike) -> Iterator[tuple[dict[str, Any], dict[str, np.ndarray]]]:
-    """Read header and arrays; unusable content, also if it is found in this context, raises a ValueError.
-
-    That is a truncated, damaged, newer or foreign file. Nothing in it is executed.
-    """
+    """Read header and arrays; unusable content, also if it is found in this context, raises a ValueError."""
     arrays = read_archive(path)
     try:
         yield _read_header(arrays), arrays

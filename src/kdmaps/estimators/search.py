@@ -138,10 +138,7 @@ def search_modes(
 def _search_of_lag(
     plan: SearchPlan, source: Source, weight: Any, groups: Any, choice: ImpliedTimescales | None
 ) -> tuple[SearchPlan, tuple[Source, Any, Any], Search]:
-    """Search with the lag of the plan; a lag that a scan has chosen is halved until a mode is slower.
-
-    Returns the plan with this lag, and the observations: samples, or pairs of frames.
-    """
+    """Search with the lag of the plan; a lag that a scan has chosen is halved until a mode is slower."""
     first = plan.fit.lag
     while True:
         observed = plan.fit.observations(source, weight, groups)

@@ -179,10 +179,7 @@ def rough_cross_fit(
     steps: np.ndarray = STEPS,
     bound: float = 0.0,
 ) -> list[CrossFit | None]:
-    """Return what `cross_fit` does, by a few steps of subspace iteration.
-
-    `sums` and `members` are returned by `Folds.sums`; `steps` and `bound` are arguments of `cross_fit_path`.
-    """
+    """Return what `cross_fit` does, from `Folds.sums` and by a few steps of subspace iteration (`cross_fit_path`)."""
     check_cancelled()
     start, n_folds = time.perf_counter(), len(members) // 2
     if sums[0].flow is not None:  # every set is centred at both ends by its own means
