@@ -237,6 +237,13 @@ class DaskSource(Source):
 
 
 # --- tasks, which run on a worker -------------------------------------------------------------------------------------
+@contextmanager
+def _one_core() -> Iterator[None]:
+    """Use one core, as Dask assumes for a task: neither BLAS nor the chunk loop start threads."""
+    with one_blas_thread(), single_thread():
+        yield
+
+
 def _rows(block: Any, start: int, chosen: slice | np.ndarray = slice(None)) -> np.ndarray:
     rows = as_rows(block, 0)
     numbers = np.arange(start, start + len(rows))
@@ -253,7 +260,7 @@ def _block_sums(
 ) -> Sums:
     basis, sets, options = shared
     rows = ArraySource(_rows(block, start), checked=True)
-    with one_blas_thread(), single_thread():  # Dask assumes that a task uses one core
+    with _one_core():
         return form.pack(rows.moments(form, basis, weight, labels, sets, **options))
 
 
@@ -274,7 +281,7 @@ def _project(block: Any, basis: Any, factors: np.ndarray, block_info: Any = None
         if np.isnan(start):
             raise ValueError(f"Block {block_info[0]['chunk-location'][0]}: {error}") from None
         raise
-    with one_blas_thread(), single_thread():
+    with _one_core():
         pieces = [
             basis.features(np.asarray(rows[cut], dtype=np.float64)) for cut in slices(len(rows), basis.chunk_rows)
         ]
