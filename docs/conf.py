@@ -101,7 +101,7 @@ THUMBNAILS = {
     "plot_brain": (1, 0, 0.55),
     "plot_digits": (1, 0, 0.475),
     "plot_elnino": (1, 0, 0.63),
-    "plot_pictures": (10, 0, 1),
+    "plot_pictures": (10, 0, 0.36),
     "plot_stocks": (1, 0, 0.325),
     "plot_sunspots": (1, 0, 0.33),
     "plot_swiss_roll": (2, 0.68, 1),

@@ -68,7 +68,7 @@ def findings() -> list[str]:
     sizes = list(seconds)
     return [
         "![Errors on the systems of the paper, errors over the dimension, and seconds over the number of "
-        "samples](images/benchmarks.png)",
+        "samples](images/benchmarks.png){.wide}",
         "",
         f"- **Accurate.** With {N_SAMPLES} samples of each of the {len(own)} systems of the paper, SubR² (the "
         f"fraction of the "
