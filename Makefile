@@ -24,7 +24,7 @@ setup: .venv/.installed-check
 # An existing installation, editable or not, is left unchanged.
 demo:
 	@test -x $(BIN)/kdmaps || $(MAKE) .venv/.installed-check
-	$(BIN)/kdmaps demo
+	$(BIN)/kdmaps demo --force
 
 # Before every commit, in minutes: tests that are not marked slow; those that need a missing package are skipped.
 check: lint

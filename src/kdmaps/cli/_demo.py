@@ -9,6 +9,7 @@ import typer
 
 import kdmaps
 from kdmaps.cli._app import app, print_table, say
+from kdmaps.cli._options import ForceOption, check_outputs
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,6 +27,7 @@ def demo(
     samples: Annotated[int, typer.Option(min=50, help="Number of samples.")] = 5000,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the samples and of the fit.")] = 0,
     out: Annotated[Path, typer.Option(file_okay=False, help="Directory of the picture.")] = Path("demo"),
+    force: ForceOption = False,
 ) -> None:
     """Fit a built-in problem and compare time scales and modes with the exact ones."""
     try:
@@ -34,6 +36,7 @@ def demo(
         raise typer.BadParameter(str(error), param_hint="--problem") from None
     from kdmaps.summary import summarise
 
+    check_outputs(force, out / "modes.png")
     X = system.sample(samples, random_state=seed)
     model = kdmaps.AdaptiveDiffusionMap(
         system.n_modes, diffusion=system.diffusion, random_state=seed, progress=True
