@@ -12,6 +12,7 @@ from matplotlib.image import imread
 import kdmaps
 from commands import run
 from kdmaps.cli import _options
+from kdmaps.cli._app import print_table
 from kdmaps.cli._demo import _matched
 from kdmaps.data import DESCRIPTORS, TABLE_FORMATS
 from kdmaps.diagnostics.resampling import MIN_RESAMPLES
@@ -84,6 +85,23 @@ def test_demo(name, tmp_path, monkeypatch):
     picture = tmp_path / "new" / "dir" / "modes.png"
     assert f"Modes drawn in {picture}" in result.stdout
     assert len(np.unique(imread(picture).reshape(-1, 4), axis=0)) > 10  # not empty
+
+
+def test_demo_replaces_nothing(tmp_path):
+    (tmp_path / "modes.png").write_text("mine")
+    assert run("demo", "--samples", 400, "--out", tmp_path).exit_code == 2
+    assert (tmp_path / "modes.png").read_text() == "mine"
+
+
+def test_tables_break_titles_before_numbers(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "48")
+    print_table(("mode", "uncertainty of direction", "95 % interval"), [("1", "69°", "0.0526 – 0.0587")])
+    printed = capsys.readouterr().out
+    assert "uncertainty of direction" not in printed
+    assert "│ 0.0526 – 0.0587 │" in printed
+    monkeypatch.setenv("COLUMNS", "24")
+    print_table(("mode", "95 % interval"), [("1", "0.0526 – 0.0587")])
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 24
 
 
 def test_unknown_problem():

@@ -128,10 +128,17 @@ def _show_warning(message: Warning | str, category: type[Warning], *place: Any, 
 
 
 def print_table(titles: Iterable[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print a table."""
-    table = Table()
-    for title in titles:
-        table.add_column(Text(title), justify="right", overflow="fold")
-    for row in rows:
+    """Print a table; titles are wrapped if it is too wide, and cells if it is still too wide."""
+    table, console, names, cells = Table(), Console(), list(titles), list(rows)
+    of_cells = [max((len(row[j]) for row in cells), default=0) for j in range(len(names))]
+    narrow = [max(width, *map(len, name.split() or [""])) for width, name in zip(of_cells, names, strict=True)]
+    room = console.width - 3 * len(names) - 1 - sum(narrow)
+    fits = room >= 0
+    for name, width in zip(names, narrow, strict=True):
+        more = min(room, max(0, len(name) - width)) if fits else 0
+        room -= more
+        title = textwrap.fill(name, width + more) if fits and name else name
+        table.add_column(Text(title), justify="right", overflow="fold", no_wrap=fits)
+    for row in cells:
         table.add_row(*map(Text, row))
-    Console().print(table)
+    console.print(table)
