@@ -137,7 +137,7 @@ def test_intervals_and_trust(found):
     assert row["ok"] is True
     # The interval of the period is the interval of the frequency, turned round.
     assert_allclose([row["period_low"], row["period_high"]], 2 * np.pi / np.array([high.imag, low.imag]))
-    assert f"Oscillation with period {row['period']:.4g} ({row['period_low']:.4g}" in found.slowest()
+    assert f"Oscillation with period {row['period']:.4g} ({row['period_low']:.3g}" in found.slowest()
     assert f"{row['period']:.4g} ns (" in found.slowest("ns")
     assert f"{row['period']:.4g}" in repr(found)
 

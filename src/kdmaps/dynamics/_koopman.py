@@ -219,7 +219,7 @@ class Koopman(TableCard):
         if np.isinf(row[name]):
             return "", ""
         ends = np.array([row.get(f"{name}_low"), row.get(f"{name}_high")])
-        return rounded(row[name]), "" if self.intervals is None else show_interval(ends, 4)
+        return rounded(row[name]), "" if self.intervals is None else show_interval(ends)
 
     def slowest(self, unit: str | None = None) -> str:
         """Return the oscillation that lasts longest in words; without one, the slowest decay."""
