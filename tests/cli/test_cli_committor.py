@@ -37,6 +37,8 @@ def test_results_are_those_of_the_estimator(data, tmp_path):
     np.testing.assert_allclose(values, same.predict(X), atol=1e-6)
     assert f"{same.rate_:.4g}" in (out / "report.html").read_text()
     assert f"{same.rate_:.4g}" in found.output
+    assert "length²/D" in found.output
+    assert "LandmarkBasis" not in found.output
 
 
 @pytest.mark.parametrize(

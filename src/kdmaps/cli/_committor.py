@@ -62,7 +62,7 @@ def committor(
     from kdmaps.cli._reading import messages, read_samples
     from kdmaps.estimators.committor import quantity_rows
     from kdmaps.estimators.model_files import write_model
-    from kdmaps.report.committor import TIME_UNIT, chosen_kernel, render_committor, verdict
+    from kdmaps.report.committor import chosen_kernel, render_committor, time_unit, verdict
     from kdmaps.utils.files import replacing
 
     write_values = kdmaps.data.make_writer(f".{table_format}")
@@ -78,7 +78,7 @@ def committor(
     notes = list(dict.fromkeys([*samples.notes, *messages(raised)]))
     say(verdict(model, notes), "bold yellow" if notes else "bold green")
     print_table(("", "value", "95 % interval"), quantity_rows(model))
-    say(TIME_UNIT)
+    say(time_unit(model))
     say(f"Kernel: {chosen_kernel(model)}")
     say(f"{model.trust_.between} samples between the sets; {model.trust_.flux_samples:.0f} carry the flux.")
     for note in notes:

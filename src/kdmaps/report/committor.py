@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kdmaps.bases import LandmarkBasis
 from kdmaps.estimators.committor import AdaptiveCommittor, quantity_rows
+from kdmaps.forms.tangent import TangentDiffusion
 from kdmaps.plotting import plot_committor, plot_flux_distribution, plot_free_energy_along_q
 from kdmaps.report._figures import figure
 from kdmaps.report.sections import Beside, Figure, Section, Table, Text, render_page
@@ -19,7 +20,13 @@ from kdmaps.utils.optional import optional
 
 #: Most samples in a figure.
 MOST = 5000
-TIME_UNIT = "Times are in units of length²/D with D = 1, unless a diffusion tensor was given."
+
+
+def time_unit(model: AdaptiveCommittor) -> str:
+    """Return a sentence about the unit of the times."""
+    if isinstance(model.diffusion, str | TangentDiffusion | None):
+        return "Times are in units of length²/D with D = 1: divide them by the diffusion constant D."
+    return "Times are in the time unit of the given diffusion tensor."
 
 
 def chosen_kernel(model: AdaptiveCommittor) -> str:
@@ -77,7 +84,7 @@ def render_committor(
         Section(
             "rates", "Rates", "",
             [Table("rates", ("", "value", "95 % interval"), quantity_rows(model), plain=True),
-             Text(TIME_UNIT)],
+             Text(time_unit(model))],
         ),
         Section("committor", "Committor", "Probability to reach B before A.", [Beside(drawn)]),
         Section(
