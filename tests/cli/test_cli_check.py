@@ -41,6 +41,13 @@ def test_check_lists_findings_with_remedies(data):
     assert "default fit takes about" in result.stdout
 
 
+def test_notes_are_no_findings(data):
+    pd.DataFrame({"x": X[:, 0], "y": 1000 * X[:, 1]}).to_csv(data / "scales.csv", index=False)
+    result = run("check", data / "scales.csv")
+    assert "scales (note)" in result.stdout
+    assert result.exit_code == 0
+
+
 def test_check_uses_weights_and_groups(data):
     np.save(data / "w.npy", np.r_[np.full(4, 1e5), np.ones(236)])
     result = run("check", data / "clean.csv", "--weights", data / "w.npy")

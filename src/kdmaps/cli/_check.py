@@ -13,7 +13,7 @@ from kdmaps.cli._options import Files, in_options, with_files
 @app.command()
 @with_files("diffusion", "draw")
 def check(files: Files) -> None:
-    """Check data for common mistakes. The exit code is 1 if there are findings, 0 otherwise."""
+    """Check data for common mistakes. The exit code is 1 if there are findings other than notes."""
     from kdmaps.cli._reading import read_samples
     from kdmaps.estimators.cost import predicted_cost
 
@@ -33,7 +33,8 @@ def check(files: Files) -> None:
         table.add_row("reading", Text(note), "")
     for finding in findings:
         style = "red" if finding.severity == "error" else ""
-        table.add_row(*(Text(part, style) for part in (finding.name, finding.found, in_options(finding.remedy))))
+        name = finding.name + (" (note)" if finding.severity == "note" else "")
+        table.add_row(*(Text(part, style) for part in (name, finding.found, in_options(finding.remedy))))
     Console().print(table)
     if samples.notes or any(finding.severity != "note" for finding in findings):
         raise typer.Exit(FOUND)

@@ -71,7 +71,8 @@ def check_outputs(force: bool, *paths: Path) -> None:
 
     check_writable("--out", paths[0].parent)
     present = [path.name for path in paths if path.exists()]
-    named = f"{', '.join(present)} in {paths[0].parent}"
+    folder = paths[0].parent
+    named = ", ".join(present) + ("" if folder == Path() else f" in {folder}")
     require(force or not present, "--out", f"{named} would be replaced. Give another --out, or add --force.")
 
 
