@@ -126,10 +126,11 @@ def lag_figures(summary: FitSummary, tests: Validation | None) -> list[Figure]:
     made = []
     if tests is not None:
         draw = partial(plotting.plot_implied_timescales, tests.implied, None, unit=summary.unit)
+        flat = "; the dotted line marks the smallest lag from which they are flat"
         caption = (
-            "Implied time scales with intervals. They should not depend on the lag; the dotted line marks the smallest "
-            "lag from which they are flat. Time scales in the grey area are shorter than the lag and cannot be "
-            "resolved."
+            "Implied time scales with intervals. They should not depend on the lag"
+            f"{'' if tests.implied.plateau is None else flat}. Time scales in the grey area are shorter than the lag "
+            "and cannot be resolved."
         )
         made.append(figure(draw, "Implied time scales over the lag, with intervals", "implied", caption))
         if tests.chapman is not None:

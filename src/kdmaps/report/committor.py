@@ -94,7 +94,8 @@ def render_committor(
         Section(
             "kernel", "Kernel", f"{chosen_kernel(model)}.",
             [Table("candidates", ("family", "basis", "width", "λ / flux", "metrics", "held-out energy"), candidates),
-             Text("Best kernels, each with its best λ. Widths are in units of the median distance.")]
+             Text("Best kernels, each with its best λ. Widths are in units of the median distance; metrics count the "
+                  "times that distances were learned from the gradient of q.")]
             if candidates else [],
         ),
     ]  # fmt: skip
