@@ -63,6 +63,10 @@ def test_rows_of_a_sorted_table_are_independent(fitted):
     found, shuffled = bootstrap(model, by_first), bootstrap(model, X)
     assert found.block_length == shuffled.block_length
     assert_allclose(found.rate_errors, shuffled.rate_errors, rtol=0.3)  # 200 resamples of 50 blocks
+    # Folds that are blocks say that the rows are frames.
+    frames = clone(model).set_params(cv=kdmaps.BlockedKFold(5)).fit(X)
+    with pytest.warns(UnreliableModesWarning, match="correlation time"):
+        assert bootstrap(frames, by_first).block_length > found.block_length
 
 
 class TestAgainstExplicitRefits:

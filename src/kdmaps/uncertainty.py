@@ -31,6 +31,7 @@ from kdmaps.forms.energy import EnergyForm
 from kdmaps.forms.lagged import LaggedForm
 from kdmaps.forms.moments import Moments, StackedMoments
 from kdmaps.forms.tangent import DiffusionLike, checked_tensor
+from kdmaps.selection.folds import BlockedKFold
 from kdmaps.spectrum.directed import doubled, doubled_ridge
 from kdmaps.spectrum.modes import Modes, or_fewer
 from kdmaps.spectrum.pencil import find_modes
@@ -196,7 +197,8 @@ def bootstrap(
     source, form, weight, groups, first = _observations(fitted, X, weight, groups, diffusion)
     values = values[first]
     trajectories = trajectories_of(groups, len(values))
-    if groups is None and fitted.modes_.clock.lag is None and order_of(X.array).sorted:
+    frames = fitted.modes_.clock.lag is not None or isinstance(getattr(model, "cv", None), BlockedKFold)
+    if groups is None and not frames and order_of(X.array).sorted:
         trajectories = [np.random.RandomState(0).permutation(len(values))]  # independent rows, as for the folds
     most = max_blocks or most_blocks(fitted.basis_)
     blocks, length, correlation_time = independent_blocks(values, weight, trajectories, block_length, most)
