@@ -322,3 +322,17 @@ def test_scores_of_the_paper_are_guarded_from_coarse_to_fine(scoring):
     few = [c for c in found.candidates if c.few_rows]
     assert max(c.value for c in few) > found.best.value  # they would win by the score alone
     assert not found.best.few_rows
+
+
+@pytest.mark.parametrize("distance", [10, 50])
+def test_one_distant_row_is_not_a_mode(distance):
+    """A wide kernel at a distant row has a slow mode with the energy of many rows, but the variance of one."""
+    system = kdmaps.problems.load("triplewell2d")
+    X = system.sample(500, random_state=0)
+    far = X.mean(axis=0) + np.array([distance * X.std(), 0])
+    search = kdmaps.KernelSearchCV(families=("gaussian", "matern32"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = kdmaps.AdaptiveDiffusionMap(2, n_features=100, search=search, random_state=0).fit(np.vstack([X, far]))
+    # Without the row, SubR² is .99; with its mode in place of the second one, about .5.
+    assert kdmaps.metrics.subspace_r2(model.transform(X), system.reference(X, 2)) > 0.98

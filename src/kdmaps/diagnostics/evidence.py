@@ -15,8 +15,9 @@ from kdmaps.utils.validation import unit_weight
 
 #: Bytes of work space per block of samples, small compared with a fit.
 BLOCK_BYTES = 2**22
-#: A mode whose variance and energy are carried by fewer rows than these is an outlier.
-FEW_VARIANCE, FEW_ENERGY = 6.0, 12.0
+#: A mode whose variance and energy are carried by fewer rows than these is an outlier, and so is one whose variance is
+#: carried by one row, whatever its energy: a wide kernel reaches from a distant row to all others.
+FEW_VARIANCE, FEW_ENERGY, ONE_ROW = 6.0, 12.0, 2.0
 #: A mode whose variance is less than this fraction of its second moment is the constant.
 CONSTANT = 0.1
 #: An integrated correlation time that exceeds 1 by less than this over √n is noise: for n independent samples, |ρ| has
@@ -114,7 +115,7 @@ def evidence_of(
 def rests_on_few_rows(
     basis: Basis, coefficients: Sequence[np.ndarray], sample: Sample, tensor: DiffusionTensor
 ) -> list[bool]:
-    """Return, for several sets of modes, whether a few rows carry both the variance and the energy of one of them.
+    """Return, for several sets of modes, whether one row, or a few rows that carry the energy too, carry the variance.
 
     Such a mode is an outlier. A rare state has few rows that carry its energy but more that carry its variance; a mode
     that grows in the tails of the samples has few rows of large variance but more that carry its energy.
@@ -124,10 +125,11 @@ def rests_on_few_rows(
     rows, X, weight = sample
     X, share, together = np.asarray(X, dtype=np.float64), unit_weight(weight, len(X)), np.hstack(coefficients)
     values = basis.combine(X, together)
-    few = effective_count(share[:, None] * (values - share @ values) ** 2) < FEW_VARIANCE
-    if few.any():
-        modes = ModeBasis(basis, together[:, few], np.zeros(np.count_nonzero(few)))
-        few[few] = effective_count(share[:, None] * evaluated_at(modes, X, tensor, rows)[1]) < FEW_ENERGY
+    counts = effective_count(share[:, None] * (values - share @ values) ** 2)
+    few, unsure = counts < FEW_VARIANCE, (counts >= ONE_ROW) & (counts < FEW_VARIANCE)
+    if unsure.any():
+        modes = ModeBasis(basis, together[:, unsure], np.zeros(np.count_nonzero(unsure)))
+        few[unsure] = effective_count(share[:, None] * evaluated_at(modes, X, tensor, rows)[1]) < FEW_ENERGY
     return [bool(own.any()) for own in np.split(few, np.cumsum([part.shape[1] for part in coefficients])[:-1])]
 
 
