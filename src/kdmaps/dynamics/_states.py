@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import minimize
 from scipy.spatial import ConvexHull, QhullError
 from scipy.spatial.distance import cdist
+from sklearn.base import BaseEstimator
 from sklearn.cluster import KMeans
 
 from kdmaps.data.correlation import trajectories_of
@@ -375,7 +376,7 @@ def _clusters(modes: np.ndarray, n_states: int, weight: np.ndarray) -> _Clusters
 
 
 def _checked_modes(modes: SamplesLike) -> np.ndarray:
-    if hasattr(modes, "transform"):
+    if isinstance(modes, BaseEstimator):
         raise TypeError(f"modes must be an array, the values of m.transform(X), got {type(modes).__name__}.")
     modes = np.asarray(join_trajectories(modes)[0], dtype=np.float64)
     if modes.ndim != 2 or not modes.size or not np.isfinite(modes).all():
