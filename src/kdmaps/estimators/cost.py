@@ -10,9 +10,9 @@ from kdmaps.utils.threads import one_blas_thread
 #: features.
 TERMS = ("constant", "searched n q", "searched n m q", "metrics m²", "all N q²", "all N d", "d > N: N d")
 #: Their coefficients, in units of `unit_seconds`; from results/cost_default/rows.json.
-SECONDS = (27.3, 0.0281, 0.000291, 0.0, 0.000112, 0.0, 2.27e-05)
+SECONDS = (24.7, 0.0244, 0.000233, 0.0, 0.000107, 0.0, 1.85e-05)
 #: The same for megabytes beyond the samples.
-MEGABYTES = (45.6, 0.0357, 0.000167, 0.000109, 2.08e-05, 0.0, 5.97e-05)
+MEGABYTES = (45.9, 0.0364, 0.000119, 0.000125, 2e-05, 0.0, 5.95e-05)
 #: Samples that a default fit searches, and its number of features.
 SEARCHED, FEATURES = 5_000, 300
 
