@@ -25,16 +25,29 @@ def quietly(model, X, **options):
     return " ".join(str(w.message) for w in caught if issubclass(w.category, UnreliableModesWarning))
 
 
-@pytest.mark.parametrize("far", [5.0, 1000.0])
-@pytest.mark.parametrize("make", [KernelSearchCV, AdaptiveDiffusionMap])
-def test_a_row_that_carries_a_mode_is_named(make, far):
+def with_a_far_row(far):
     X = problems.load("dw1d").sample(600, random_state=0)
     X[0] = far
+    return X
+
+
+@pytest.mark.parametrize("make", [KernelSearchCV, AdaptiveDiffusionMap])
+def test_a_row_that_carries_a_mode_is_named(make):
     model = make(2, random_state=0)
-    text = quietly(model, X)
+    text = quietly(model, with_a_far_row(5.0))
     assert not model.trust_.ok.all()
     assert "row 0 (counted from 0)" in text
     assert model.variance_samples_.min() < 5
+
+
+@known_finding("lie alone")
+@known_warning()
+@pytest.mark.parametrize("make", [KernelSearchCV, AdaptiveDiffusionMap])
+def test_a_search_finds_the_modes_in_spite_of_a_very_far_row(make):
+    """Three standard errors of rates of a double well from some 500 samples are 30 % (results/coverage)."""
+    model = make(2, random_state=0).fit(with_a_far_row(1000.0))
+    assert_allclose(model.rates_, problems.load("dw1d").rates(2), rtol=0.3)
+    assert model.trust_.ok.all()
 
 
 @pytest.mark.parametrize("distance", [2.0, 4.0])
