@@ -6,9 +6,18 @@ from numpy.testing import assert_allclose
 from scipy.signal import lfilter
 
 import kdmaps
+from kdmaps.bases import LandmarkBasis, ModeBasis
 from kdmaps.data.sources import Sample
-from kdmaps.diagnostics.evidence import evaluated_at, evidence_of, misplaced_energy, transition_parts
+from kdmaps.diagnostics.evidence import (
+    effective_count,
+    evaluated_at,
+    evidence_of,
+    misplaced_energy,
+    rests_on_few_rows,
+    transition_parts,
+)
 from kdmaps.forms.diffusion import DiffusionTensor, Factor
+from kdmaps.kernels import Gaussian
 from shared import known_warning
 
 
@@ -126,3 +135,18 @@ def test_independent_samples_of_oscillations():
     found = evidence_of(cycle, np.ones((10_000, 1)), sample_of(cycle), 10_000, local=False, directed=True)
     # Sokal's window ends at s = ωt with 5 sin s = s, and g = 2 sin(s)/ω: six samples per period.
     assert_allclose(found.independent_samples, 10_000 * 0.05 / (2 * np.sin(2.596)), rtol=0.2)
+
+
+@pytest.mark.parametrize(("n_samples", "expected"), [(300, True), (6000, False)])
+def test_a_row_of_a_draw_stands_for_several(n_samples, expected):
+    """A wide kernel at a far row: the row carries the variance, the others the energy. One of 20 rows was drawn."""
+    X = np.random.default_rng(0).standard_normal((300, 1))
+    X[0] = 30
+    basis = LandmarkBasis(Gaussian(10.0), X[:1], np.zeros(1))
+    sample, tensor = Sample(np.arange(300), X, None), DiffusionTensor(None, X)
+    values, energies = (
+        found[:, 0] for found in evaluated_at(ModeBasis(basis, np.eye(1), np.zeros(1)), X, tensor, np.arange(300))
+    )
+    assert effective_count((values - values.mean()) ** 2) < 2
+    assert effective_count(energies) > 12
+    assert rests_on_few_rows(basis, [np.eye(1)], sample, tensor, n_samples) == [expected]

@@ -113,12 +113,13 @@ def evidence_of(
 
 
 def rests_on_few_rows(
-    basis: Basis, coefficients: Sequence[np.ndarray], sample: Sample, tensor: DiffusionTensor
+    basis: Basis, coefficients: Sequence[np.ndarray], sample: Sample, tensor: DiffusionTensor, n_samples: int
 ) -> list[bool]:
     """Return, for several sets of modes, whether one row, or a few rows that carry the energy too, carry the variance.
 
     Such a mode is an outlier. A rare state has few rows that carry its energy but more that carry its variance; a mode
-    that grows in the tails of the samples has few rows of large variance but more that carry its energy.
+    that grows in the tails of the samples has few rows of large variance but more that carry its energy. A row of some
+    rows that were drawn of all `n_samples` stands for several.
     """
     if not coefficients:
         return []
@@ -126,7 +127,8 @@ def rests_on_few_rows(
     X, share, together = np.asarray(X, dtype=np.float64), unit_weight(weight, len(X)), np.hstack(coefficients)
     values = basis.combine(X, together)
     counts = effective_count(share[:, None] * (values - share @ values) ** 2)
-    few, unsure = counts < FEW_VARIANCE, (counts >= ONE_ROW) & (counts < FEW_VARIANCE)
+    few = counts < FEW_VARIANCE
+    unsure = few & (counts * max(n_samples / len(X), 1) >= ONE_ROW)
     if unsure.any():
         modes = ModeBasis(basis, together[:, unsure], np.zeros(np.count_nonzero(unsure)))
         few[unsure] = effective_count(share[:, None] * evaluated_at(modes, X, tensor, rows)[1]) < FEW_ENERGY

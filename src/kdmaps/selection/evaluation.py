@@ -270,7 +270,7 @@ class SearchData:
             checked = [i for i, c in enumerate(found) if (c.agreed if screened else not c.rejected)]
             modes = [fits[i].coefficients for i in checked]  # type: ignore[union-attr]
             modes = modes if frame is None else [frame @ own for own in modes]
-            few = rests_on_few_rows(basis, modes, self.preview, self.form.tensor)
+            few = rests_on_few_rows(basis, modes, self.preview, self.form.tensor, self.n_all)
             for i, own in zip(checked, few, strict=True):
                 found[i] = replace(found[i], few_rows=own)
         return found
