@@ -154,7 +154,7 @@ def _held_out(projection: Projection, states: CoarseStates) -> CoarseStates:
 
 
 def _counts(here: np.ndarray, there: np.ndarray, n_states: int) -> np.ndarray:
-    """Count pairs of states, without those of which one is unknown."""
+    """Count pairs of known states."""
     known = (here >= 0) & (there >= 0)
     return np.bincount(n_states * here[known] + there[known], minlength=n_states**2).reshape(n_states, n_states)
 

@@ -37,7 +37,7 @@ def chosen_kernel(model: AdaptiveCommittor) -> str:
 
 
 def verdict(model: AdaptiveCommittor, warnings: Sequence[str] | None = None) -> str:
-    """Return the result in one line; `warnings` replaces those of the fitted model."""
+    """Return the result in one line; `warnings` replaces the warnings of the fitted model."""
     failed = len(model.trust_.reasons if warnings is None else warnings)
     outcome = f"{failed} warning{'s' if failed > 1 else ''}" if failed else "all checks passed"
     return f"Rate from A to B: {rounded(model.rate_)} ({show_interval(model.rate_interval_, 4)}); {outcome}."

@@ -123,7 +123,7 @@ def blocks_of(order: Order, n_samples: int) -> BlockedKFold:
 
 
 def check_groups(groups: Any, n_samples: int | None) -> None:
-    """Raise a ValueError unless there are no groups, or one label for each sample."""
+    """Raise a ValueError if groups are given, but not one label for each sample."""
     if groups is not None and n_samples is not None and np.shape(groups) != (n_samples,):
         raise ValueError(
             f"groups must hold one label for each of the {n_samples} samples, got shape {np.shape(groups)}."
