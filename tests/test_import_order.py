@@ -9,8 +9,10 @@ import pytest
 PACKAGE = Path(__file__).resolve().parents[1] / "src" / "kdmaps"
 #: Every package and top-level module, each after all that it may import.
 ORDER = [
+    "language",
     "exceptions",
     "utils",
+    "checks",
     "problems",
     "kernels",
     "data",
