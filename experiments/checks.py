@@ -23,7 +23,7 @@ from experiments._runner import Row, grouped, markdown, options_of, publish, run
 from experiments.coverage import double_well
 from experiments.driven import rotating_ou, stuart_landau
 from kdmaps import KernelDiffusionMap, problems
-from kdmaps.diagnostics.trust import MAX_ASYMMETRY, MAX_DRIFT
+from kdmaps.checks import rules
 from kdmaps.dynamics import equilibrium_weights
 
 #: Largest share of false alarms.
@@ -131,11 +131,11 @@ def run(system: str, seed: int) -> list[Row]:
 
 
 def _drifts(row: Row) -> bool:
-    return row["drift"] is not None and row["drift"] > MAX_DRIFT
+    return row["drift"] is not None and row["drift"] > rules.DRIFT.limit
 
 
 def _flagged(row: Row) -> bool:
-    return row["asymmetry"] > MAX_ASYMMETRY or _drifts(row)
+    return row["asymmetry"] > rules.ASYMMETRY.limit or _drifts(row)
 
 
 def table(rows: list[Row]) -> str:
@@ -169,7 +169,7 @@ def _totals(rows: list[Row]) -> list[str]:
         alarms = sum(map(_flagged, sound))
         found.append(
             f"False alarms: {alarms} of {len(sound)} ({alarms / len(sound):.1%}); asymmetry "
-            f"{sum(row['asymmetry'] > MAX_ASYMMETRY for row in sound)}, drift {sum(map(_drifts, sound))}."
+            f"{sum(row['asymmetry'] > rules.ASYMMETRY.limit for row in sound)}, drift {sum(map(_drifts, sound))}."
         )
     for kind in ("driven", "drifting", "changing"):
         mine = [row for row in rows if row["kind"] == kind]
@@ -184,8 +184,8 @@ def figure(rows: list[Row]) -> Figure:
     ax = fig.subplots()
     for k, ((kind,), mine) in enumerate(grouped(rows, "kind").items()):
         ax.plot([r["asymmetry"] for r in mine], [r["drift"] or 0 for r in mine], "o", ms=4, color=f"C{k}", label=kind)
-    ax.axvline(MAX_ASYMMETRY, color="0.5", lw=0.8)
-    ax.axhline(MAX_DRIFT, color="0.5", lw=0.8)
+    ax.axvline(rules.ASYMMETRY.limit, color="0.5", lw=0.8)
+    ax.axhline(rules.DRIFT.limit, color="0.5", lw=0.8)
     ax.set(xlabel="asymmetry (standard errors)", ylabel="drift (standard errors; 0: not tested)")
     ax.legend(frameon=False, fontsize="small")
     return fig

@@ -2,6 +2,7 @@
 
 from . import baselines as baselines
 from . import certificates as certificates
+from . import checks as checks
 from . import data as data
 from . import dynamics as dynamics
 from . import exceptions as exceptions
@@ -14,6 +15,7 @@ from . import problems as problems
 from . import report as report
 from . import simulation as simulation
 from . import uncertainty as uncertainty
+from .analysis import Analysis as Analysis
 from .diagnostics.independence import independent_modes as independent_modes
 from .diagnostics.relevance import relevance as relevance
 from .estimators.adaptive import AdaptiveDiffusionMap as AdaptiveDiffusionMap

@@ -13,11 +13,9 @@ from sklearn.neighbors import BallTree
 from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted
 
+from kdmaps.checks import Check, or_fewer, rules, warn
 from kdmaps.data.distances import OVERFLOW
-from kdmaps.exceptions import UnreliableModesWarning
-from kdmaps.spectrum.modes import or_fewer
 from kdmaps.utils.validation import checked_random_state, checked_samples
-from kdmaps.utils.warn import warn
 
 #: Rows and bandwidths from which the automatic bandwidth is chosen.
 SLOPE_ROWS, SLOPE_BANDWIDTHS = 500, 60
@@ -233,17 +231,8 @@ def _slope_bandwidth(squared: np.ndarray, random: np.random.RandomState) -> floa
 
 def _rates(eigenvalues: np.ndarray, time: float) -> np.ndarray:
     """Return -log(eigenvalue)/time; warn about eigenvalues that do not determine a rate."""
-    if eigenvalues[0] > 1 - 1e-10:
-        warn(
-            "The samples form clusters that the kernel does not connect: the largest eigenvalue is 1, and modes of "
-            "rate zero only distinguish the clusters. Increase bandwidth.",
-            UnreliableModesWarning,
-        )
-    if eigenvalues[-1] < 1e-8:
-        warn(
-            "Some eigenvalues are zero within rounding; their rates and modes are meaningless. "
-            f"Decrease bandwidth{or_fewer(int(np.count_nonzero(eigenvalues >= 1e-8)))}.",
-            UnreliableModesWarning,
-        )
+    warn(Check(rules.DISCONNECTED, float(eigenvalues[0])))
+    determined = int(np.count_nonzero(eigenvalues >= rules.ZERO_EIGENVALUES.limit))
+    warn(Check(rules.ZERO_EIGENVALUES, float(eigenvalues[-1]), words={"fewer": or_fewer(determined)}))
     with np.errstate(divide="ignore"):
         return -np.log(np.clip(eigenvalues, 0, 1)) / time + 0.0  # + 0.0 turns -0 into 0, so that 1/rate is +inf

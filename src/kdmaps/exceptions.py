@@ -26,8 +26,8 @@ class Sayable(Protocol):
 class CheckWarning(UserWarning):
     """A failed check."""
 
-    def __init__(self, check: Sayable | str):
-        super().__init__(check if isinstance(check, str) else f"{check.say()} ({check.link})")
+    def __init__(self, check: Sayable):
+        super().__init__(f"{check.say()} ({check.link})")
         self.check = check
 
     def __reduce__(self) -> tuple[type, tuple[Any, ...]]:

@@ -47,7 +47,7 @@ OPTIONS = {
 #: Settings on the command line that are not an option and its value.
 SPECIAL: dict[str, dict[str, str]] = {
     "standardize": {"True": "--standardize"},
-    "reversible": {"False": "--no-reversible"},
+    "reversible": {"False": "--no-reversible", "True": "no --no-reversible"},
     "cv": {"3": "--no-ordered", "kdmaps.BlockedKFold(5)": "--ordered"},
     "header": {"False": "--no-header"},
 }

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from kdmaps.bases import Basis
+from kdmaps.checks import Checks
 from kdmaps.data.sources import ArraySource
 from kdmaps.diagnostics.independence import IndependentModes
 from kdmaps.diagnostics.relevance import Relevance
@@ -15,12 +16,13 @@ from kdmaps.diagnostics.trust import Trust
 from kdmaps.forms.moments import Moments
 from kdmaps.forms.tangent import TangentDiffusion, TangentSpaces
 from kdmaps.kernels import Kernel, Metric, Mixture
+from kdmaps.language import PYTHON, Language
 from kdmaps.learn import Refinement
 from kdmaps.selection.candidate import MIN_AGREEMENT
 from kdmaps.selection.lag import ImpliedTimescales
 from kdmaps.selection.result import SearchResult
 from kdmaps.selection.scores import chosen_scoring
-from kdmaps.spectrum.modes import Check, Modes, agreement_check
+from kdmaps.spectrum.modes import Modes
 from kdmaps.utils.notebook import card, scatter, warning_lines
 from kdmaps.utils.numbers import rounded
 
@@ -66,6 +68,7 @@ class FittedModel(BaseEstimator):
     right_modes_: Modes | None
     lag_: int | None
     lag_choice_: ImpliedTimescales | None
+    checks_: Checks
 
 
 class SearchedModel(FittedModel):
@@ -127,17 +130,12 @@ class FitSummary:
     effective_samples: float | None  # None without weights
     chosen: str  # kernel, regularization and basis in one line
     in_metric: bool
-    checks: tuple[Check, ...]  # passed or not
+    checks: Checks  # of all parts that are shown
     search: SearchSummary | None
     refinement: Refinement | None
     relevance: Relevance | None
     objective: str  # of a learned kernel
     history: dict[str, np.ndarray] | None  # of the optimiser, if the kernel comes from one
-
-    @property
-    def warnings(self) -> list[str]:
-        """Reasons not to trust the modes, each with its remedy."""
-        return [str(check.warning) for check in self.checks if not check.passed]
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -171,16 +169,12 @@ class FitSummary:
         interval = "" if known is None else f" ({show_interval(known.timescale_intervals[0])})"
         return f"{rounded(self.timescales[0])}{unit}{interval}"
 
-    def verdict(self, states: str = "", n_warnings: int = 0, process: str = "") -> str:
+    def verdict(self, states: str = "", process: str = "", language: Language = PYTHON) -> str:
         """Return the result in one line; `states` is the number of states in words, `process` replaces time scales."""
-        failed, checks = sum(not check.passed for check in self.checks), len(self.checks)
-        outcome = f"{failed} of {checks} checks failed" if failed else "all checks passed"
-        if n_warnings and not failed:
-            outcome += f", {n_warnings} warning{'s' if n_warnings > 1 else ''}"
         if not process:
             slowest = f"lowest {'exchange' if states[:1].isdigit() else 'relaxation'} {self.slowest}"
             process = f"{states}; s{slowest}" if states else f"S{slowest}"
-        return f"{process}; {outcome}."
+        return self.checks.verdict(process, language)
 
     @property
     def lag_time(self) -> str:
@@ -234,8 +228,6 @@ class FitSummary:
             )
         found += _refinement_sentence(self.refinement)
         found += [f"The grid was extended: {text}." for text in search.result.extensions]
-        edges = search.result.edges
-        found += [f"The choice lies on the edge of what was tried: {text}. Check the landscape." for text in edges]
         if search.suggested_n_components not in (None, r):
             last = search.suggested_n_components
             found.append(f"The largest spectral gap on which the folds agree is after mode {last}.")
@@ -245,23 +237,25 @@ class FitSummary:
         return found
 
 
-def summarise(model: FittedModel, *, unit: str | None = None, uncertainty: Any = None, tests: Any = None) -> FitSummary:
-    """Return the summary of a fitted estimator, with error bars and tests of the lag if given."""
+def summarise(
+    model: FittedModel,
+    *,
+    unit: str | None = None,
+    uncertainty: Any = None,
+    checks: Checks | None = None,
+    doubtful: np.ndarray | None = None,
+) -> FitSummary:
+    """Return the summary of a fitted estimator.
+
+    `checks` and `doubtful`, a mask of the modes, are those of an analysis; by default, of the fit alone.
+    """
     parameters, clock, trust, r = model.get_params(), model.modes_.clock, model.trust_, len(model.timescales_)
     if uncertainty is not None and len(uncertainty.timescale_intervals) != r:
         known = len(uncertainty.timescale_intervals)
         raise ValueError(f"uncertainty has {known} modes, but the model has {r}; resample this model.")
     search = _summarise_search(model, parameters, clock.lag) if isinstance(model, SearchedModel) else None
-    checks, doubtful = model.modes_.checks(), np.zeros(r, dtype=bool)
-    if search is not None:  # the folds have measured what a single fit estimates
-        measured = agreement_check(search.fold_agreement, search.suggested_n_components)
-        checks = [*(check for check in checks if not check.estimate), measured]
-    elif trust is not None and trust.held_out is not None:  # a stored model, chosen by a search
-        checks = [check for check in checks if not check.estimate]
-    if trust is not None:
-        checks, doubtful = [*checks, *(check.summary() for check in trust.checks)], ~trust.ok
-    if tests is not None:
-        checks, doubtful = [*checks, *tests.checks()], doubtful | tests.doubtful
+    if doubtful is None:
+        doubtful = np.zeros(r, dtype=bool) if trust is None else ~trust.ok
     refinement = model.refinement_ if isinstance(model, SearchedModel) else None
     history, objective = refinement.history if refinement is not None and refinement.preferred else None, ""
     used = (model.best_params_ if isinstance(model, SearchedModel) else parameters).get("regularization")
@@ -283,7 +277,7 @@ def summarise(model: FittedModel, *, unit: str | None = None, uncertainty: Any =
         effective_samples=float(model.moments_.effective_count) if model.moments_.weighted else None,
         chosen=f"{describe_kernel(model.kernel_)}, regularization {used:.3g}, {model.basis_.n_features} features",
         in_metric=isinstance(model.kernel_, Metric),
-        checks=tuple(checks),
+        checks=model.checks_ if checks is None else checks,
         search=search,
         refinement=refinement,
         relevance=model.relevance_details_ if isinstance(model, SearchedModel) else None,
@@ -432,7 +426,7 @@ class NotebookDisplay:
         summary = summarise(cast(FittedModel, self))
         why = "".join(f"<li>{escape(reason)}</li>" for reason in summary.reasons)
         details = f"<details><summary>{escape(summary.chosen)}</summary><ul>{why}</ul></details>"
-        parts = self._picture(), details, warning_lines(summary.warnings)
+        parts = self._picture(), details, warning_lines(summary.checks)
         return card(summary.verdict(), summary.columns, summary.rows, *parts)
 
     def _picture(self) -> str:

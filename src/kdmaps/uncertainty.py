@@ -7,7 +7,7 @@ samples of a trajectory are not.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from numbers import Integral
 from typing import Any
 
@@ -15,25 +15,26 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import linear_sum_assignment
 from scipy.stats import norm
-from sklearn.utils.validation import check_is_fitted
 
+from kdmaps.checks import Check, Checks, muted, or_fewer, recorded, rules, warn, warn_of
 from kdmaps.data import ArraySource
-from kdmaps.data.check import order_findings, warn_of
+from kdmaps.data.check import order_checks
 from kdmaps.data.correlation import order_of, trajectories_of
 from kdmaps.data.inputs import join_trajectories
 from kdmaps.data.pairs import make_pairs, paired_rows
 from kdmaps.data.sources import Source
 from kdmaps.diagnostics.resampling import Resampling, independent_blocks, most_blocks, optimistic_intervals
 from kdmaps.diagnostics.trust import Trust
+from kdmaps.estimators.arguments import model_and_samples
 from kdmaps.estimators.transformer import ModeTransformer, checked_source
-from kdmaps.exceptions import UnreliableModesWarning
+from kdmaps.exceptions import Undetermined
 from kdmaps.forms.energy import EnergyForm
 from kdmaps.forms.lagged import LaggedForm
 from kdmaps.forms.moments import Moments, StackedMoments
 from kdmaps.forms.tangent import DiffusionLike, checked_tensor
 from kdmaps.selection.folds import BlockedKFold
 from kdmaps.spectrum.directed import doubled, doubled_ridge
-from kdmaps.spectrum.modes import Modes, or_fewer
+from kdmaps.spectrum.modes import Modes
 from kdmaps.spectrum.pencil import find_modes
 from kdmaps.utils.frames import aligned, records, with_ends
 from kdmaps.utils.notebook import TableCard
@@ -41,7 +42,6 @@ from kdmaps.utils.numbers import rounded
 from kdmaps.utils.progress import track
 from kdmaps.utils.types import RandomStateLike, SamplesLike
 from kdmaps.utils.validation import checked_weight
-from kdmaps.utils.warn import muted, warn
 
 #: Factor of λ for the estimate of its bias.
 BIAS_STEP = 0.1
@@ -70,6 +70,7 @@ class Uncertainty(TableCard):
     correlation_time: float  #: Largest integrated correlation time g = 1 + 2 Σ_t |ρ_t| of the modes, in samples.
     rate_samples: np.ndarray  #: (n_resamples, r): rates of the resamples, in the order of the model's modes.
     angle_samples: np.ndarray  #: (n_resamples, r): principal angles of the resamples.
+    checks: Checks = field(default_factory=Checks, repr=False)  #: Whether blocks and resamples determine intervals.
 
     def table(self) -> list[dict[str, Any]]:
         """Return one row of plain data per mode, for example for `pandas.DataFrame`."""
@@ -105,6 +106,7 @@ class Uncertainty(TableCard):
         )
 
 
+@recorded
 def bootstrap(
     model: ModeTransformer,
     X: SamplesLike,
@@ -178,7 +180,7 @@ def bootstrap(
     >>> bool(u.timescale_intervals[0, 0] < m.timescales_[0] < u.timescale_intervals[0, 1])
     True
     """
-    check_is_fitted(model)
+    model, X = model_and_samples(model, X, ModeTransformer)
     resampling = Resampling(n_resamples, confidence, random_state)
     if max_blocks is not None and (not isinstance(max_blocks, Integral) or max_blocks < 2):
         raise ValueError(f"max_blocks must be None or an integer of at least 2, got {max_blocks!r}.")
@@ -192,7 +194,7 @@ def bootstrap(
     if groups is None and fitted.right_modes_ is None:  # oscillations resemble interleaved walkers
         order = order_of(values)
         if order.n_walkers > 1:
-            warn_of(order_findings(order))
+            warn_of(order_checks(order))
             groups = order.walker_of(len(values))
     source, form, weight, groups, first = _observations(fitted, X, weight, groups, diffusion)
     values = values[first]
@@ -276,13 +278,9 @@ def _warn_of_bias(refit: _Refit, intervals: np.ndarray) -> None:
     """Warn if a tenth of λ, which was not chosen by cross-validation, leads to a rate below its interval."""
     rates = refit.rates_at(BIAS_STEP)
     biased = np.flatnonzero(rates < intervals[:, 0])
-    if biased.size:
-        worst = int(biased[np.argmax(intervals[biased, 0] / rates[biased])])
-        warn(
-            f"The regularization biases the rate of mode {worst + 1} by more than its interval: a tenth of the "
-            f"regularization leads to a rate of {rates[worst]:.3g}. Decrease regularization, or use KernelSearchCV.",
-            UnreliableModesWarning,
-        )
+    worst = int(np.argmax(intervals[:, 0] / rates)) if biased.size else 0
+    relative = rates / np.maximum(intervals[:, 0], np.finfo(float).tiny)
+    warn(Check(rules.BIAS, relative, words={"first": worst + 1, "rate": float(rates[worst])}))
 
 
 def _compare_resamples(
@@ -293,13 +291,10 @@ def _compare_resamples(
     draws = [refit.compare(moments.combine(row)) for row in rows]
     found = [draw for draw in draws if draw is not None]
     if not found:
-        raise ValueError(f"No resample determines the modes; use more samples{or_fewer(refit.n_modes - 1)}.")
-    if len(found) < 0.9 * len(draws):
-        warn(
-            f"{len(draws) - len(found)} of {len(draws)} resamples do not determine {refit.n_modes} modes, because a "
-            f"few blocks dominate; the intervals are unreliable. Use more samples{or_fewer(refit.n_modes - 1)}.",
-            UnreliableModesWarning,
-        )
+        fewer = or_fewer(refit.n_modes - 1)
+        raise Undetermined("No resample determines the modes; use more samples{fewer}.", fewer=fewer)
+    words = {"count": len(draws), "r": refit.n_modes, "fewer": or_fewer(refit.n_modes - 1)}
+    warn(Check(rules.RESAMPLES, len(draws) - len(found), len(draws) / 10, words=words))
     rates, angles, mode_angles = (np.array(part) for part in zip(*found, strict=True))
     return rates, angles, mode_angles
 
@@ -336,14 +331,14 @@ class _Refit:
         """Return the rates, slowest first, with λ multiplied by a factor; NaN if the modes are not determined."""
         try:
             return np.sort(self._solve(self._moments, factor).rates)
-        except (ValueError, np.linalg.LinAlgError):
+        except (Undetermined, np.linalg.LinAlgError):
             return np.full(self.n_modes, np.nan)
 
     def compare(self, moments: Moments) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
         """Return rates, principal angles and mode angles, the modes in the order of μ; or None if undetermined."""
         try:
             other = self._solve(moments)
-        except (ValueError, np.linalg.LinAlgError):
+        except (Undetermined, np.linalg.LinAlgError):
             return None
         overlap = self._dual.T @ other.coefficients
         gram = other.coefficients.T @ self._covariance @ other.coefficients

@@ -7,10 +7,10 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from kdmaps.utils.warn import section, warn, without_link
 
 import kdmaps
 from kdmaps.diagnostics.trust import CHECKS
-from kdmaps.utils.warn import section, warn, without_link
 
 ROOT = Path(__file__).resolve().parents[2]
 SECTIONS = ROOT / "src" / "kdmaps" / "utils" / "sections.json"

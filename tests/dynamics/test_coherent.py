@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from kdmaps.utils.warn import muted
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.integrate import solve_ivp
 
@@ -15,7 +16,6 @@ from kdmaps.exceptions import UnresolvedModesWarning
 from kdmaps.plotting import plot_coherent_sets
 from kdmaps.problems import bickley_jet
 from kdmaps.problems.flows import AMPLITUDES, SPEED, SPEEDS, WAVES, WIDTH, velocity
-from kdmaps.utils.warn import muted
 
 
 @pytest.fixture(scope="module")

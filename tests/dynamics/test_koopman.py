@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from kdmaps.utils.warn import muted
 from numpy.testing import assert_allclose
 from sklearn.base import clone
 
@@ -12,7 +13,6 @@ from experiments.driven import noisy_logistic, rotating_ou, stuart_landau, van_d
 from kdmaps.dynamics import koopman
 from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.plotting import plot_koopman, plot_phases
-from kdmaps.utils.warn import muted
 
 
 def fit(X, n_components=2, bandwidth=6.0, **options):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from kdmaps.utils.warn import muted
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.linalg import eigh
 from scipy.signal import lfilter
@@ -11,7 +12,6 @@ from kdmaps.data.sources import ArraySource
 from kdmaps.diagnostics.resampling import basic_intervals
 from kdmaps.dynamics import ImpliedTimescales, implied_timescales
 from kdmaps.dynamics._timescales import project_model
-from kdmaps.utils.warn import muted
 from shared import known_finding, known_warning, wide_map
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*relax within one lag:kdmaps.exceptions.UnreliableModesWarning")

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from kdmaps.utils.warn import without_link
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -9,7 +10,6 @@ import kdmaps
 from experiments.driven import rotating_ou
 from kdmaps.dynamics import ChapmanKolmogorov, ImpliedTimescales, Validation
 from kdmaps.exceptions import UnreliableModesWarning
-from kdmaps.utils.warn import without_link
 from shared import known_warning
 
 DOUBLE_WELL = kdmaps.problems.load("dw1d")

@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from kdmaps.utils.warn import muted
 from numpy.testing import assert_allclose
 from scipy import linalg
 from scipy.signal import lfilter
@@ -14,7 +15,6 @@ import kdmaps
 from kdmaps.exceptions import DataWarning, UnreliableModesWarning
 from kdmaps.problems import load
 from kdmaps.selection.lag import LagChoice
-from kdmaps.utils.warn import muted
 from shared import adaptive, known_finding, known_warning
 
 LAG, STEP = 2, 0.05

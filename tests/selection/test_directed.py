@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from kdmaps.utils.warn import muted
 from numpy.testing import assert_allclose
 from scipy.signal import lfilter
 
@@ -17,7 +18,6 @@ from kdmaps.selection.folds import BlockedKFold, Folds
 from kdmaps.selection.scores import select_by_autocorrelation
 from kdmaps.spectrum.directed import find_directed_modes, two_sided
 from kdmaps.spectrum.iteration import LAGGED_BOUND, LAGGED_STEPS
-from kdmaps.utils.warn import muted
 
 #: In one lag, the process turns by nearly a right angle: in both directions of time together, nothing is correlated.
 SPEED, STEP = 15.0, 0.1

@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
+from kdmaps.utils.warn import muted
 from numpy.testing import assert_allclose
 from scipy.signal import lfilter
 
 import kdmaps
 from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.selection.lag import choose_lag
-from kdmaps.utils.warn import muted
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*relax within one lag:kdmaps.exceptions.UnreliableModesWarning")
 

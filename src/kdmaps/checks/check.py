@@ -71,7 +71,8 @@ class Rule:
     undecided: str = ""  #: What to say if the number is unknown; "" for nothing.
     undecided_remedy: str = ""
     side: Side = Side.MOST
-    limit: float | tuple[float, float] = 0.0
+    limit: float = 0.0
+    least: float = -np.inf  #: The other end of a range.
     reason: str = ""  #: Why the limit is what it is.
     subject: Subject = Subject.MODES
     severity: Severity = Severity.WARNING
@@ -136,8 +137,7 @@ class Check:
         """Smallest and largest allowed value."""
         limit = self.rule.limit if self.limit is None else self.limit
         if self.rule.side is Side.INSIDE:
-            low, high = limit
-            return low, high
+            return self.rule.least, limit
         return (limit, np.inf) if self.rule.side is Side.LEAST else (-np.inf, limit)
 
     @property
@@ -234,8 +234,9 @@ class Check:
     @property
     def what(self) -> str:
         """Description of the number, of the worst mode if there are several."""
-        named = f"{self.rule.what}, mode {{mode}}" if np.ndim(self.value) and not self.interval else self.rule.what
-        return PYTHON.render(named, self.filled)
+        what = self.rule.what
+        of_modes = bool(np.ndim(self.value)) and self.interval is None and "{mode}" not in what
+        return PYTHON.render(f"{what}, mode {{mode}}" if of_modes else what, self.filled)
 
     @property
     def shown(self) -> str:
@@ -382,12 +383,17 @@ class Checks(Sequence[Check]):
         """Code and outcome of each."""
         return [(check.code, check.outcome.value) for check in self._all]
 
-    def headline(self, language: Language = PYTHON) -> str:
-        """Return the outcome of all in one line, as it ends the headline of a result."""
-        failed, unknown, count = self.failed, self.unknown, len(self.counted)
+    def verdict(self, result: str, language: Language = PYTHON) -> str:
+        """Return a result, or why it has no meaning, and the outcome of all checks in one line."""
         worst = self.meaningless
-        if worst is not None:
-            return f"not reliable: {language.render(worst.rule.headline, worst.filled)}"
+        if worst is None:
+            return f"{result}; {self.headline()}."
+        reason = language.render(worst.rule.headline, worst.filled)
+        return f"Not reliable: {reason}. {worst.remedy(language)}"
+
+    def headline(self) -> str:
+        """Return the outcome of all in a few words."""
+        failed, unknown, count = self.failed, self.unknown, len(self.counted)
         if failed:
             return f"{len(failed)} of {count} checks failed"
         return f"none of {count} checks failed, {len(unknown)} undecided" if unknown else "all checks passed"
@@ -403,6 +409,11 @@ class Checks(Sequence[Check]):
             {"code": c.code, "check": c.what, "value": c.shown, "limit": c.bound, "outcome": c.outcome.value}
             for c in self._all
         ]
+
+    def cells(self) -> tuple[list[str], list[list[str]]]:
+        """Return titles and rows of a table as text; the outcome of a failed check is its direction."""
+        rows = [[c.what, c.shown, c.bound, c.judged or c.outcome.value] for c in self._all]
+        return ["check", "value", "limit", "outcome"], rows
 
     def __iter__(self) -> Iterator[Check]:
         return iter(self._all)

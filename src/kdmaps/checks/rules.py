@@ -27,9 +27,7 @@ PHRASES.update(
         "fewer or": "{fewer} or ",
         "shorter lag": "Use a shorter lag{fewer}.",
         "shorter steps": "Use frames at shorter time steps{fewer}.",
-        "shorter lag or order": (
-            "Use a shorter lag, or check that the rows are consecutive frames, close enough in time."
-        ),
+        "shorter lag or order": "Use a shorter lag, or check that rows are consecutive frames, close enough in time.",
         "order": "Check that the rows are consecutive frames, close enough in time.",
         "in a biased simulation": "in a biased simulation with weights",
         "in a longer trajectory": "in a longer trajectory",
@@ -118,7 +116,7 @@ SCALES = _rule(
     "1e-4 to squared distances.",
     subject=DATA,
     severity=ERROR,
-    headline="{large} decides everything ({ratio}×)",
+    headline="column {large} decides everything ({ratio}×)",
 )
 ANGLES = _rule(
     "angles",
@@ -226,8 +224,9 @@ SURFACE = _rule(
 )
 OTHER_DATA = _rule(
     "other-data",
-    "rows that are not samples of the fit",
-    "These are not the samples of the fit: {difference}.",
+    "share of the samples of the fit that are missing here",
+    "These are not the samples of the fit: {missing} of {probes} samples that the model keeps are not among these "
+    "rows.",
     "Give the training samples; for other samples, use transform, or fit a model of their own.",
     "Give the file of the fit; for other samples, use kdmaps transform, or fit a model of their own.",
     subject=DATA,
@@ -242,7 +241,8 @@ OTHER_TIME_STEP = _rule(
     "Give rows at the time step of the fit.",
     "Use the --stride of the fit, or rows at its time step.",
     side=INSIDE,
-    limit=(0.999, 1.001),
+    least=0.999,
+    limit=1.001,
     subject=DATA,
     severity=ERROR,
     headline="rows have another time step than the fit",
@@ -472,8 +472,8 @@ INDEPENDENT_SAMPLES = _rule(
 MISMATCH = _rule(
     "mismatch",
     "misplaced part of the energy",
-    "The kernel or the regularization over-smooths {modes}: {value:.0%} of the energy is misplaced (limit {limit:.0%}), "
-    "and the rate is usually too large.",
+    "The kernel or the regularization over-smooths {modes}: {value:.0%} of the energy is misplaced (limit "
+    "{limit:.0%}), and the rate is usually too large.",
     "Use more samples or less regularization; if the kernel was set by hand, use AdaptiveDiffusionMap.",
     "Use more samples or less regularization; if the kernel was set by hand, omit --kernel, --bandwidth and --lambda.",
     limit=0.15,
@@ -531,8 +531,8 @@ ASYMMETRY = _rule(
 EXTRAPOLATION = _rule(
     "extrapolation",
     "rows far outside the samples of the fit",
-    "{value:.0f} of {count} rows of X lie far outside the samples of the fit, such as row {row} (counted from 0). Values "
-    "there are extrapolated and unreliable.",
+    "{value:.0f} of {count} rows of X lie far outside the samples of the fit, such as row {row} (counted from 0). "
+    "Values there are extrapolated and unreliable.",
     "Leave out these rows; extrapolates(X) finds all of them.",
     "Leave out these rows, or fit samples of their region.",
     form=".0f",
@@ -542,8 +542,8 @@ EXTRAPOLATION = _rule(
 FEW_BLOCKS = _rule(
     "few-blocks",
     "independent blocks of samples",
-    "Intervals are probably too narrow: the samples form only {value:.0f} blocks of {length}, and reliable intervals need "
-    "{limit:.0f}.",
+    "Intervals are probably too narrow: the samples form only {value:.0f} blocks of {length}, and reliable intervals "
+    "need {limit:.0f}.",
     "Use more samples, or a longer trajectory if they are frames.",
     side=LEAST,
     limit=10.0,
@@ -626,7 +626,8 @@ CHAPMAN_KOLMOGOROV = _rule(
     "Chapman–Kolmogorov test of {steps} lags {result}: one lag does not predict the autocorrelation after several.",
     "Use a longer lag, or inputs that contain every slow coordinate.",
     side=INSIDE,
-    limit=(-0.02, 0.02),
+    least=-0.02,
+    limit=0.02,
     decided=0.1,
     reason="Differences of a fiftieth of the variance do not matter; intervals beyond a tenth decide nothing.",
     form="+.2g",
@@ -641,6 +642,16 @@ TOUCHING_STATES = _rule(
     "intermediate frames.",
     side=LEAST,
     bound="more than 0",
+)
+SEPARATE_STATES = _rule(
+    "separate-states",
+    "largest density between two states, relative to the density inside",
+    "At least two states are parts of one cluster: half-way between them, samples are as dense as inside, and their "
+    "border is arbitrary.",
+    "Use fewer states.",
+    limit=1.0,
+    reason="Between parts of one cluster the density is not lower than inside.",
+    severity=NOTE,
 )
 EQUILIBRIUM_WEIGHTS = _rule(
     "equilibrium-weights",
@@ -662,17 +673,18 @@ DISAGREEMENT = _rule(
 # --- Koopman operator ---------------------------------------------------------------------------------------------
 KOOPMAN_UNSTABLE = _rule(
     "koopman-unstable",
-    "agreement of the folds on eigenfunctions, mean squared cosine",
-    "Eigenfunction(s) {chosen} of the Koopman operator are not reproducible: the folds agree by {agreement:.2f} (limit "
-    "{limit:g}), and held-out frames leave up to {overfit:.2f} more unexplained (limit {most:g}).",
+    "agreement of the folds on eigenfunction {mode}, mean squared cosine",
+    "Eigenfunction(s) {numbers} of the Koopman operator are not reproducible: the folds agree by {value:.2f} (limit "
+    "{limit:g}).",
     "Use a longer trajectory or fewer {n_components}.",
     side=LEAST,
     limit=0.8,
     reason="As for the folds of a search.",
+    explains=("koopman-overfit",),
 )
 KOOPMAN_OVERFIT = _rule(
     "koopman-overfit",
-    "excess of held-out errors of eigenfunctions",
+    "excess of the held-out error of eigenfunction {mode}",
     "Eigenfunction(s) {numbers} of the Koopman operator are overfitted: held-out frames leave up to {value:.2f} more "
     "unexplained (limit {limit:g}).",
     "Use a longer trajectory or fewer {n_components}.",
@@ -681,9 +693,10 @@ KOOPMAN_OVERFIT = _rule(
 )
 KOOPMAN_OPEN = _rule(
     "koopman-open",
-    "residual of eigenfunctions after several lags, relative to its limit",
+    "residual of eigenfunction {mode} after several lags, relative to its limit",
     "The features do not contain eigenfunction(s) {numbers} of the Koopman operator: correlations on held-out frames "
-    "after {steps} lags differ from the prediction by {residual:.0%} (limit {most:.0%}), and decay rates are too large.",
+    "after {steps} lags differ from the prediction by {residual:.0%} (limit {most:.0%}), and decay rates are too "
+    "large.",
     "Use more {n_features}, a kernel chosen by AdaptiveDiffusionMap, a longer lag, or inputs that contain the state.",
     "Use more --features, a kernel that the search chooses, a longer lag, or inputs that contain the state.",
     limit=1.0,

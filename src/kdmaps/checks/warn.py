@@ -2,12 +2,18 @@
 
 import sys
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import replace
+from functools import wraps
+from itertools import chain
+from typing import Any, ParamSpec, TypeVar, cast
 
-from kdmaps.checks.check import Check
+from kdmaps.checks.check import Check, Checks
 
+P = ParamSpec("P")
+T = TypeVar("T")
 #: Packages whose frames lie between the user's call and the warning.
 _OURS = ("kdmaps", "sklearn", "joblib", "contextlib")
 _muted: ContextVar[bool] = ContextVar("muted", default=False)
@@ -27,26 +33,38 @@ def muted() -> Iterator[None]:
 
 @contextmanager
 def collected() -> Iterator[list[Check]]:
-    """Collect all checks that are warned of within this context, also where warnings are muted around it."""
-    found: list[Check] = []
-    token = _collectors.set((*_collectors.get(), found))
+    """Collect all checks that are made within this context, passed or not, also where warnings are muted around it."""
+    checks: list[Check] = []
+    token = _collectors.set((*_collectors.get(), checks))
     try:
-        yield found
+        yield checks
     finally:
         _collectors.reset(token)
 
 
-def warn(check: Check) -> None:
-    """Warn of a failed check at the nearest caller outside kdmaps and scikit-learn; one that passed does nothing.
+def recorded(function: Callable[P, T]) -> Callable[P, T]:
+    """Decorate a function: its result, a dataclass with a field `checks`, keeps the checks made within it."""
 
-    A check that another one explains, which failed before in the same call, is collected without a warning.
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        with collected() as checks:
+            result: Any = function(*args, **kwargs)
+        return cast(T, replace(result, checks=Checks([*result.checks, *checks])))
+
+    return call
+
+
+def warn(check: Check) -> None:
+    """Record a check for the result in the making; if it failed, warn at the nearest caller outside kdmaps.
+
+    A check that another one explains, which failed before in the same call, is recorded without a warning.
     """
-    if not check.warns:
-        return
-    explained = any(check.code in other.rule.explains for found in _collectors.get() for other in found)
-    for found in _collectors.get():
-        found.append(check)
-    if _muted.get() or explained:
+    collectors = _collectors.get()
+    earlier = chain.from_iterable(collectors)
+    explained = any(check.code in other.rule.explains for other in earlier if other.warns)
+    for collector in collectors:
+        collector.append(check)
+    if not check.warns or explained or _muted.get():
         return
     level, frame = 1, sys._getframe(0)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _OURS:
@@ -55,6 +73,6 @@ def warn(check: Check) -> None:
 
 
 def warn_of(checks: Iterable[Check]) -> None:
-    """Warn of each check that failed."""
+    """Record each check, and warn of those that failed."""
     for check in checks:
         warn(check)

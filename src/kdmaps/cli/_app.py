@@ -5,6 +5,7 @@ import functools
 import textwrap
 import warnings
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -14,13 +15,15 @@ from rich.text import Text
 from typer.core import TyperCommand, TyperGroup
 
 import kdmaps
-from kdmaps.cli._options import in_options
-from kdmaps.exceptions import DataWarning
-from kdmaps.utils.warn import section, without_link
+from kdmaps.checks import Check, Checks
+from kdmaps.exceptions import CheckWarning, KdmapsError
+from kdmaps.language import CLI
 
 #: Exit codes other than 0: findings of `kdmaps check`, errors that the user can correct, and Ctrl-C (128 + SIGINT, the
 #: convention of shells).
 FOUND, USER_ERROR, INTERRUPTED = 1, 2, 130
+#: Largest number of warnings on the terminal, if a page shows all.
+MOST_WARNINGS = 3
 #: Order of the commands in `kdmaps --help`.
 ORDER = ("check", "fit", "transform", "inspect", "states", "forecast", "committor", "compare", "export", "demo")
 
@@ -68,7 +71,7 @@ class _Commands(_Readable, TyperGroup):
             with warnings.catch_warnings():
                 warnings.showwarning = _show_warning
                 # Also if a filter of the surrounding program would ignore it or raise an error.
-                warnings.simplefilter("default", DataWarning)
+                warnings.simplefilter("always", CheckWarning)
                 return super().invoke(ctx)
         except KeyboardInterrupt:
             say("Interrupted; no file is left half-written.", error=True)
@@ -76,7 +79,8 @@ class _Commands(_Readable, TyperGroup):
         except (ValueError, OSError, ImportError) as error:
             if ctx.params.get("traceback") or getattr(error, "errno", None) == errno.EPIPE:
                 raise
-            say(f"Error: {in_options(str(error))}", error=True)
+            text = error.say(CLI) if isinstance(error, KdmapsError) else str(error)
+            say(f"Error: {text}", error=True)
             raise typer.Exit(USER_ERROR) from None
 
 
@@ -116,15 +120,32 @@ def say(text: str, style: str = "", *, error: bool = False) -> None:
     console.print(Text(text, style), soft_wrap=True, highlight=False)
 
 
-def print_warning(text: str, *, error: bool = False) -> None:
-    """Print a warning, with a link to its section of the documentation."""
-    link = section(text)
-    say(f"Warning: {in_options(text)}" + (f" ({link})" if link else ""), "yellow", error=error)
+def print_check(check: Check, *, error: bool = False) -> None:
+    """Print a failed check, with the address of its section of the documentation."""
+    say(f"Warning: {check.say(CLI)} ({check.link})", "yellow", error=error)
+
+
+def print_warnings(checks: Checks, page: Path | None = None) -> None:
+    """Print the most harmful warnings; `page` shows the others, without a page all are printed."""
+    warnings = checks.warnings
+    shown = warnings if page is None else warnings[:MOST_WARNINGS]
+    for check in shown:
+        print_check(check)
+    if len(warnings) > len(shown):
+        say(f"{len(warnings) - len(shown)} more in {page}.", "yellow")
+
+
+def print_note(text: str, *, error: bool = False) -> None:
+    """Print something that users should know and that is no failed check."""
+    say(f"Note: {text}", "yellow", error=error)
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
     """Print a warning of the library without the line of code that raised it."""
-    print_warning(without_link(str(message)), error=True)
+    if isinstance(message, CheckWarning) and isinstance(message.check, Check):
+        print_check(message.check, error=True)
+    else:
+        say(f"Warning: {message}", "yellow", error=True)
 
 
 def print_table(titles: Iterable[str], rows: Iterable[Sequence[str]]) -> None:

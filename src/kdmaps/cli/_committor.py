@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import operator
 import re
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import kdmaps
-from kdmaps.cli._app import app, print_table, print_warning, say
+from kdmaps.checks import Checks, muted
+from kdmaps.cli._app import app, print_table, print_warnings, say
 from kdmaps.cli._options import (
     BASES,
     DATA,
@@ -28,6 +28,7 @@ from kdmaps.cli._options import (
     require_one_of,
     with_files,
 )
+from kdmaps.language import CLI
 from kdmaps.utils.progress import reporting
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def committor(
     require_one_of(BASES, "--basis", basis)
     import numpy as np
 
-    from kdmaps.cli._reading import messages, read_samples
+    from kdmaps.cli._reading import read_samples
     from kdmaps.estimators.committor import quantity_rows
     from kdmaps.estimators.model_files import write_model
     from kdmaps.report.committor import chosen_kernel, render_committor, time_unit, verdict
@@ -73,19 +74,18 @@ def committor(
     masks = tuple(_mask(name, text, samples) for name, text in (("--from", source), ("--to", target)))
     given = {"diffusion": samples.diffusion, "basis": basis, "n_features": features, "random_state": seed}
     model = kdmaps.AdaptiveCommittor(**given, progress=True)
-    with warnings.catch_warnings(record=True, action="always") as raised, reporting(True):
+    with muted(), reporting(True):
         model.fit(samples.source, masks, samples.weight, samples.group)
-    notes = list(dict.fromkeys([*samples.notes, *messages(raised)]))
-    say(verdict(model, notes), "bold yellow" if notes else "bold green")
+    checks = Checks([*samples.checks, *model.checks])
+    say(verdict(model, checks, CLI), "bold yellow" if checks.warnings else "bold green")
     print_table(("", "value", "95 % interval"), quantity_rows(model))
     say(time_unit(model))
     say(f"Kernel: {chosen_kernel(model)}")
     say(f"{model.trust_.between} samples between the sets; {model.trust_.flux_samples:.0f} carry the flux.")
-    for note in notes:
-        print_warning(note)
+    print_warnings(checks, out / "report.html")
     page = render_committor(
-        model, samples.X, sample_weight=samples.weight, names=samples.names, warnings=notes,
-        title=f"{files.name}: {source} → {target}",
+        model, samples.X, sample_weight=samples.weight, names=samples.names, checks=checks,
+        title=f"{files.name}: {source} → {target}", language=CLI,
     )  # fmt: skip
     out.mkdir(parents=True, exist_ok=True)
     with replacing(*paths) as (model_file, values_file, report_file):

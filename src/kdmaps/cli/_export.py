@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import kdmaps
-from kdmaps.cli._app import app, print_warning, say
+from kdmaps.cli._app import app, print_note, say
 from kdmaps.cli._models import is_committor
 from kdmaps.cli._options import ForceOption, ModelArgument, check_outputs, require, require_one_of, split_names
 
@@ -78,7 +78,7 @@ def export(
     what = "q is" if q else "modes are"
     notes.append(f"Far from the samples of the fit, {what} arbitrary: restrain simulations to their vicinity.")
     for note in notes:
-        print_warning(note)
+        print_note(note)
 
 
 def _input(text: str) -> Input:

@@ -7,12 +7,12 @@ import re
 import shlex
 import sys
 import warnings
-from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import kdmaps
-from kdmaps.cli._app import app, print_table, print_warning, say
+from kdmaps.checks import Check, Severity
+from kdmaps.cli._app import app, print_check, print_note, print_table, print_warnings, say
 from kdmaps.cli._options import (
     BASES,
     FAMILIES,
@@ -29,24 +29,22 @@ from kdmaps.cli._options import (
     SeedOption,
     TableOption,
     check_outputs,
-    in_options,
     option,
     rare,
     require,
     require_one_of,
     with_files,
 )
-from kdmaps.exceptions import DataWarning
+from kdmaps.exceptions import CheckWarning
+from kdmaps.language import CLI
 from kdmaps.utils.progress import reporting, stage
-from kdmaps.utils.warn import without_link
 
 if TYPE_CHECKING:
     import numpy as np
 
+    from kdmaps.analysis import Analysis
     from kdmaps.cli._reading import Samples
     from kdmaps.diagnostics.independence import IndependentModes
-    from kdmaps.dynamics import Koopman, Validation
-    from kdmaps.uncertainty import Uncertainty
 
 #: A lag in rows, or in a unit of time; powers of ten of the units in seconds.
 TIME_UNITS = {"fs": -15, "ps": -12, "ns": -9, "us": -6, "ms": -3, "s": 0}
@@ -130,6 +128,8 @@ def fit(
     require(not structures or files.topology is not None, "--structures", "frames need a trajectory: add --topology.")
     from kdmaps.cli._reading import read_samples, reading_program
     from kdmaps.estimators.model_files import write_model
+    from kdmaps.report._page import render_analysis
+    from kdmaps.report._subject import checked_names
     from kdmaps.utils.files import replacing
 
     write_modes = kdmaps.data.make_writer(f".{table_format}")  # may need a package that is missing
@@ -138,8 +138,6 @@ def fit(
     samples = read_samples(files, timed=lag is not None)
     say(f"{files.name}, {samples.describe()}")
     _check_samples(samples, modes, n_features, keep_columns)
-    if lag is None and samples.diffusion is None:
-        _note_scales(samples)
     step = (1.0 if time_step is None else time_step) * files.stride
     if time_step is None and samples.time_step is not None:  # between the rows that are used, of a trajectory file
         step, unit = float(f"{samples.time_step:.8g}"), samples.time_unit if unit is None else unit
@@ -155,34 +153,30 @@ def fit(
         **({} if rates == "ritz" else {"rates": rates}),
     }
     estimator = _estimator(modes, kernel, bandwidth, regularization, settings)
-    findings = _find(estimator, samples, resamples, seed, independent)
-    _show(estimator, samples, findings, unit, details)
+    analysis = _analyse(estimator, samples, resamples, seed)
+    new = None
+    if independent:
+        new = kdmaps.independent_modes(analysis.modes, sample_weight=samples.weight, random_state=seed)
+    _show(analysis, new, unit, details, out / "report.html")
     with reporting(True), stage("report", True):
-        page = kdmaps.report.render_report(
-            estimator,
-            samples.X,
-            sample_weight=samples.weight,
-            groups=samples.group,
-            uncertainty=findings.uncertainty,
+        page = render_analysis(
+            analysis,
+            checked_names(estimator, samples.X, samples.names),
+            independence=new,
             unit=unit,
-            validation=findings.tests,
-            koopman=findings.spectrum,
-            independence=findings.independence,
-            warnings=[*findings.of_data, *findings.of_modes],
             notes=notes,
             title=files.name,
-            feature_names=samples.names,
             command=shlex.join(["kdmaps", *sys.argv[1:]]),
             reading=reading_program(files),
-            draw=_by_residue(samples.drawn, findings.modes) or None,
+            draw=_by_residue(samples.drawn, analysis.modes) or None,
         )
     out.mkdir(parents=True, exist_ok=True)
     with replacing(*paths) as (model_file, modes_file, report_file):
         write_model(estimator, model_file, unit, samples.inputs)
-        write_modes(modes_file, findings.modes, list(estimator.get_feature_names_out()), samples.places)
+        write_modes(modes_file, analysis.modes, list(estimator.get_feature_names_out()), samples.places)
         report_file.write(page.encode())
     if structures:
-        paths += _write_structures(estimator, files, samples, findings, out)
+        paths += _write_structures(analysis, files, samples, out)
     say(f"Written: {', '.join(map(str, paths))}")
 
 
@@ -203,24 +197,24 @@ def _lag(text: str | None, step: float, unit: str | None) -> int | str | None:
     return round(frames)
 
 
-def _write_structures(estimator: Any, files: Files, samples: Samples, findings: _Findings, out: Path) -> list[Path]:
+def _write_structures(analysis: Analysis, files: Files, samples: Samples, out: Path) -> list[Path]:
     """Write typical frames of each state to PDB files, and print which frames they are."""
     from kdmaps.cli._reading import row_names
     from kdmaps.data.formats.trajectories import write_frames
-    from kdmaps.report import text
+    from kdmaps.report.text import TYPICAL
 
-    found = text.find_states(estimator, findings.modes, samples.weight)
-    if found is None:
-        print_warning("The modes define no states, so there are no structures.")
+    states, rows = analysis.states, analysis.state_rows
+    if states is None:
+        print_note("The modes define no states, so there are no structures.")
         return []
-    named, places, paths = row_names(files, samples.places), samples.places, list[Path]()
-    for k, chosen in enumerate(found.representatives(samples.X, text.TYPICAL)):
-        rows = [int(row) for row in chosen if row >= 0]
-        if rows:
+    names, places, paths = row_names(files, samples.places), samples.places, list[Path]()
+    for k, typical in enumerate(states.representatives(samples.X[rows], TYPICAL)):
+        chosen = [int(rows[place]) for place in typical if place >= 0]
+        if chosen:
             paths.append(out / f"state{k + 1}.pdb")
-            of = [(files.data[places["file"][i] if "file" in places else 0], int(places["row"][i])) for i in rows]
-            write_frames(paths[-1], Path(str(files.topology)), of)
-            say(f"Typical frames of state {k + 1}: {', '.join(named[i] for i in rows)}")
+            frames = [(files.data[places["file"][i] if "file" in places else 0], int(places["row"][i])) for i in chosen]
+            write_frames(paths[-1], Path(str(files.topology)), frames)
+            say(f"Typical frames of state {k + 1}: {', '.join(names[i] for i in chosen)}")
     return paths
 
 
@@ -255,7 +249,7 @@ def _features(text: str, searched: bool) -> int | str:
 
 def _check_samples(samples: Samples, modes: int, features: int | str, keep_columns: bool) -> None:
     """Raise an error for more modes than the samples or the features determine, and for a column that is a time."""
-    from kdmaps.data.check import find_time
+    from kdmaps.data.check import time_check
 
     n_samples = len(samples.X)
     count = f"{n_samples} samples are" if n_samples > 1 else "1 sample is"
@@ -269,23 +263,12 @@ def _check_samples(samples: Samples, modes: int, features: int | str, keep_colum
         "--modes",
         f"{modes} modes need as many features, here {features}; use fewer, or increase --features.",
     )
-    if not keep_columns and (time := find_time(samples.X, samples.group, samples.names)):
+    time = time_check(samples.X, samples.group, samples.names)
+    if time.warns and not keep_columns:
         others = [name for name in samples.names or () if name not in time.where]
         few = 0 < len(others) <= MAX_OTHERS
-        remedy = f"Fit the others with --columns {','.join(others)}." if few else time.remedy
-        raise ValueError(f"{time.found} {remedy} To fit it as a coordinate, add --keep-columns.")
-
-
-def _note_scales(samples: Samples) -> None:
-    """Print a note about columns of different scales, which only `check_data` reports otherwise."""
-    import numpy as np
-
-    from kdmaps.data.findings import NOTED_SCALES, CheckedRows, scales
-
-    rows = CheckedRows(samples.X, np.arange(len(samples.X)), None, samples.group, samples.names)
-    found = scales(rows, NOTED_SCALES)
-    if found is not None and found.severity == "note":  # others are warnings of the fit
-        say(f"Note: {in_options(str(found))}")
+        remedy = f"Fit the others with --columns {','.join(others)}." if few else time.remedy(CLI)
+        raise ValueError(f"{time.message(CLI)} {remedy} To fit it as a coordinate, add --keep-columns.")
 
 
 def _folds(samples: Samples, ordered: bool | None) -> Any:
@@ -325,94 +308,66 @@ def _estimator(
     return kdmaps.AdaptiveDiffusionMap(n_modes, progress=True, search=search, **settings)
 
 
-class _Findings(NamedTuple):
-    """Modes at the samples, error bars, tests of the lag, eigenvalues, new coordinates; warnings."""
+def _analyse(estimator: Any, samples: Samples, resamples: int, seed: int) -> Analysis:
+    """Fit the estimator, with error bars and tests; mistakes without which the fit has no meaning are printed first."""
+    from kdmaps.analysis import Analysis
 
-    modes: np.ndarray
-    uncertainty: Uncertainty | None
-    tests: Validation | None
-    spectrum: Koopman | None
-    independence: IndependentModes | None
-    of_data: list[str]
-    of_modes: list[str]
+    def show_errors(message: Warning | str, *_: Any, **__: Any) -> None:
+        check = message.check if isinstance(message, CheckWarning) else None
+        if isinstance(check, Check) and check.rule.severity is Severity.ERROR:
+            print_check(check, error=True)
 
-
-def _find(estimator: Any, samples: Samples, resamples: int, seed: int, independent: bool) -> _Findings:
-    """Fit the estimator and resample for error bars; findings of the data check are printed before the fit."""
-    import numpy as np
-
-    uncertainty, tests, spectrum, source = None, None, None, samples.source
-    raised: dict[str, type[Warning]] = {}
-
-    def record(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
-        text = without_link(str(message))
-        if issubclass(category, UserWarning) and text not in raised:
-            raised[text] = category
-            if issubclass(category, DataWarning):
-                print_warning(text)
-
-    for note in samples.notes:
-        record(note, DataWarning)
     given: dict[str, Any] = {"sample_weight": samples.weight, "groups": samples.group}
-    with reporting(True), warnings.catch_warnings(action="always"):
-        warnings.showwarning = record
-        estimator.fit(source, **given)
-        if resamples:
-            bars: dict[str, Any] = {"n_resamples": resamples, "random_state": seed, **given}
-            if estimator.right_modes_ is None:
-                uncertainty = kdmaps.uncertainty.bootstrap(estimator, source, progress=True, **bars)
-            else:
-                with stage("error bars", True):
-                    spectrum = kdmaps.dynamics.koopman(estimator, source, **bars)
-        modes = np.asarray(estimator.transform(source))
-        if spectrum is None:  # else its eigenvalues are tested after several lags; singular functions need not be slow
-            with suppress(ValueError), stage("tests of the lag", estimator.lag_ is not None):  # no lag, or few frames
-                tests = kdmaps.dynamics.validate(estimator, source, **given)
-    choice = estimator.lag_choice_
-    if choice is not None and tests is not None:  # the tests of the fitted model replace the scan
-        raised.pop(str(choice.why_not_flat), None)
-    data = [text for text, category in raised.items() if issubclass(category, DataWarning)]
-    new = kdmaps.independent_modes(modes, sample_weight=samples.weight, random_state=seed) if independent else None
-    return _Findings(modes, uncertainty, tests, spectrum, new, data, [text for text in raised if text not in data])
+    with reporting(True):
+        with warnings.catch_warnings(action="always", category=CheckWarning):
+            warnings.showwarning = show_errors
+            estimator.fit(samples.source, **given)
+        settings: dict[str, Any] = {"n_resamples": resamples, "random_state": seed, "progress": True}
+        analysis = Analysis(estimator, samples.source, checks=samples.checks, **given, **settings)
+        if analysis.directed:
+            with stage("error bars", True):
+                _ = analysis.koopman
+        _ = analysis.uncertainty
+        with stage("tests of the lag", estimator.lag_ is not None):
+            _ = analysis.checks
+    return analysis
 
 
-def _show(estimator: Any, samples: Samples, findings: _Findings, unit: str | None, details: bool) -> None:
+def _show(analysis: Analysis, new: IndependentModes | None, unit: str | None, details: bool, page: Path) -> None:
     """Print the verdict, the time scales and a few lines; with details, how lag and kernel were chosen."""
     from kdmaps.report import text
     from kdmaps.summary import describe_independence, list_relevant, summarise
 
-    summary = summarise(estimator, unit=unit, uncertainty=findings.uncertainty, tests=findings.tests)
-    some = slice(None, None, -(-len(findings.modes) // text.STATE_SAMPLES))
-    weight = None if samples.weight is None else samples.weight[some]
-    states = text.find_states(estimator, findings.modes[some], weight)
-    warned = [*findings.of_data, *findings.of_modes]
-    spectrum = findings.spectrum
+    checks, spectrum, tests = analysis.checks, analysis.koopman, analysis.validation
+    summary = summarise(
+        analysis.model, unit=unit, uncertainty=analysis.uncertainty, checks=checks, doubtful=analysis.doubtful
+    )
     process = "" if spectrum is None else spectrum.slowest(unit)
-    say(summary.verdict(text.count_states(states), len(warned), process), "bold yellow" if warned else "bold green")
+    verdict = summary.verdict(text.count_states(analysis.states), process, CLI)
+    say(verdict, "bold yellow" if checks.warnings else "bold green")
     if spectrum is not None:
         print_table(*spectrum.cells())
         say("Eigenvalues of the Koopman operator, one line for each conjugate pair.")
     if spectrum is None or details:  # singular functions are the slow modes only of a reversible system
         print_table(summary.columns, summary.rows)
-    say(in_options(summary.time_unit))
-    of_lag = [] if summary.lag is None or spectrum is not None else text.lag_sentences(summary, findings.tests)
+    say(summary.time_unit)
+    of_lag = [] if summary.lag is None or spectrum is not None else text.lag_sentences(summary, tests)
     if details:
-        if findings.tests is not None:
-            print_table(*text.implied_table(findings.tests, unit))
-            say(f"  {text.implied_sentence(estimator)}")
-        for sentence in (*of_lag, f"Chosen: {summary.chosen}", *summary.reasons):
-            if sentence not in findings.of_modes:  # printed as a warning below
-                say(f"  {sentence}")
+        if tests is not None:
+            print_table(*text.implied_table(tests, unit))
+            say(f"  {text.implied_sentence(analysis.model)}")
+        notes = [note.say(CLI) for note in checks.notes]
+        for sentence in (*of_lag, f"Chosen: {summary.chosen}", *summary.reasons, *notes):
+            say(f"  {sentence}")
     else:
         say(f"{summary.short_reason} (--details for the reasons)")
-        if of_lag and of_lag[-1] not in findings.of_modes:
+        if of_lag:
             say(of_lag[-1])
         elif summary.relevance is not None and len(summary.relevance.names) > 1:
             say(f"Mode 1 depends on {list_relevant(summary.relevance, 0)}.")
-    if findings.independence is not None:
-        say(describe_independence(findings.independence))
-    for warning in findings.of_modes:
-        print_warning(warning)
+    if new is not None:
+        say(describe_independence(new))
+    print_warnings(checks, page)
 
 
 def _by_residue(drawn: dict[str, np.ndarray], modes: np.ndarray) -> dict[str, np.ndarray]:

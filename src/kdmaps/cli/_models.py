@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import kdmaps
-from kdmaps.cli._app import app, print_table, print_warning, say
+from kdmaps.checks import muted
+from kdmaps.cli._app import app, print_note, print_table, print_warnings, say
 from kdmaps.cli._options import (
     OUTPUT,
     TABLE_FORMATS,
@@ -20,7 +20,6 @@ from kdmaps.cli._options import (
     ModelArgument,
     check_outputs,
     existing,
-    in_options,
     option,
     require,
     split_names,
@@ -78,7 +77,7 @@ def transform(
             f"atoms are superposed on the first frame of {files.data[0]}. If the model was fitted to another "
             "trajectory, give it with --reference; otherwise the coordinates differ from the fit."
         )
-        print_warning(note, error=True)
+        print_note(note, error=True)
     samples = select_columns(fitted, table, files)
     out.parent.mkdir(parents=True, exist_ok=True)
     if out.suffix.lower() == ".npy" and not q:  # written in chunks, however large
@@ -97,44 +96,40 @@ def inspect(model: ModelArgument) -> None:
     from kdmaps.estimators.model_files import read_header
 
     header, fitted = read_header(model), kdmaps.load(model)
-    shown = _inspect_committor if is_committor(fitted) else _inspect_modes
-    chosen, checks, reasons = shown(fitted, header)
+    show = _inspect_committor if is_committor(fitted) else _inspect_modes
+    kernel = show(fitted, header)
     names = header["feature_names_in"]
-    say(f"Kernel: {chosen}")
+    say(f"Kernel: {kernel}")
     say(f"Columns: {header['n_features_in']}" + (f": {', '.join(names)}" if names else ""))
-    for what, value in checks:
-        say(f"{what[0].upper()}{what[1:]}: {value}")
+    print_table(*fitted.checks.cells())
     say("Made with: " + ", ".join(f"{name} {version}" for name, version in header["libraries"].items()))
-    for reason in reasons:
-        print_warning(reason)
+    print_warnings(fitted.checks)
 
 
-def _inspect_modes(fitted: Any, header: dict[str, Any]) -> tuple[str, list[list[str]], list[str]]:
-    """Print the time scales; return the kernel, the checks and the warnings."""
+def _inspect_modes(fitted: Any, header: dict[str, Any]) -> str:
+    """Print the time scales; return the kernel."""
     from kdmaps.summary import summarise
 
     summary = summarise(fitted, unit=header.get("unit"))
-    say(f"{header['class']}, {summary.n_samples} samples")
+    say(f"{header['class']}, {summary.n_samples} samples: {summary.checks.headline()}")
     print_table(summary.columns, summary.rows)
-    say(in_options(summary.time_unit))
-    checks = [[check.what, f"{check.value} ({check.limit})"] for check in summary.checks]
-    return summary.chosen, checks, summary.warnings
+    say(summary.time_unit)
+    return summary.chosen
 
 
-def _inspect_committor(fitted: Any, header: dict[str, Any]) -> tuple[str, list[list[str]], list[str]]:
-    """Print flux and rates; return the kernel, the checks and the warnings."""
+def _inspect_committor(fitted: Any, header: dict[str, Any]) -> str:
+    """Print flux and rates; return the kernel."""
     from kdmaps.estimators.committor import quantity_rows
     from kdmaps.report.committor import chosen_kernel
 
-    say(header["class"])
+    say(f"{header['class']}: {fitted.checks.headline()}")
     print_table(("", "value", "95 % interval"), quantity_rows(fitted))
-    checks = [[what, f"{value} ({limit})"] for what, value, limit in fitted.trust_.cells()[1]]
-    return chosen_kernel(fitted), checks, fitted.trust_.reasons
+    return chosen_kernel(fitted)
 
 
 def is_committor(fitted: Any) -> bool:
     """Return whether a model is a committor."""
-    return type(fitted).__name__ == "AdaptiveCommittor"
+    return isinstance(fitted, kdmaps.AdaptiveCommittor)
 
 
 def load_modes(path: Path) -> Any:
@@ -336,20 +331,20 @@ def _rows(fitted: Any, table: Table, files: Files) -> ArraySource:
 
 def _passages(
     fitted: ModeTransformer, table: Table, files: Files, rows: ArraySource, found: CoarseStates
-) -> tuple[PassageTimes, Metastability, list[str]]:
-    """Return passage times between states, their metastability, and warnings; raise unless rows are frames."""
-    from kdmaps.cli._reading import groups_of, messages, time_step_of
+) -> tuple[PassageTimes, Metastability]:
+    """Return passage times between states and their metastability; raise unless rows are frames."""
+    from kdmaps.cli._reading import groups_of, time_step_of
 
     groups = groups_of(files, table, len(rows.array))
     time_step_of(files, table, groups)
-    with warnings.catch_warnings(record=True, action="always") as caught:
-        given: dict[str, Any] = {"groups": groups, "random_state": 0}
+    given: dict[str, Any] = {"groups": groups, "random_state": 0}
+    with muted():
         times = kdmaps.dynamics.mean_first_passage_times(fitted, rows, found, **given)
         shares = kdmaps.dynamics.metastability(fitted, rows, found, **given)
-    return times, shares, messages(caught)
+    return times, shares
 
 
-def _show_passages(times: PassageTimes, shares: Metastability, notes: list[str], step: float, unit: str | None) -> None:
+def _show_passages(times: PassageTimes, shares: Metastability, step: float, unit: str | None) -> None:
     """Print a table with one line for each initial state, a table of held-out shares, and the warnings."""
     unit = unit or ("rows" if step == 1 else "the unit of the time step")
     say(f"States on held-out rows ({shares.confidence:.0%} intervals), and the share that stays for one lag:")
@@ -363,9 +358,8 @@ def _show_passages(times: PassageTimes, shares: Metastability, notes: list[str],
     print_table(*times.cells())
     missing = [str(k + 1) for k in range(len(shares.populations)) if k not in times.labels]
     if missing:
-        notes = [*notes, f"no row is in the core of state {', '.join(missing)}; use fewer --states."]
-    for note in notes:
-        print_warning(note)
+        print_note(f"no row is in the core of state {', '.join(missing)}; use fewer --states.")
+    print_warnings(times.checks)
 
 
 def _other_distribution(fitted: ModeTransformer, modes: np.ndarray, weight: np.ndarray | None) -> tuple[str, ...]:
@@ -430,7 +424,7 @@ def forecast(
     observed, names = (X, names) if values is None else (kdmaps.data.gather(table.select(values)), split_names(values))
     names = list(names) if len(names) == observed.shape[1] else [f"x{j + 1}" for j in range(observed.shape[1])]
     last = np.array([rows[-1] for rows in trajectories_of(groups, len(X))])
-    with reporting(True), stage("forecasts of held-out blocks", True):
+    with muted(), reporting(True), stage("forecasts of held-out blocks", True):
         rows, at = kdmaps.data.ArraySource(X), kdmaps.data.ArraySource(X[last])
         found = kdmaps.dynamics.forecast(fitted, rows, observed, times, at, groups=groups)
     unit = read_header(model).get("unit") or ("rows" if fitted.modes_.clock.time_step == 1 else None)
@@ -441,6 +435,7 @@ def forecast(
     after = [title.replace("/", " / ") for title in titles[1:]]
     print_table([with_unit("time", unit), *(names if one else []), *after], shown)
     say(found.outcome)
+    print_warnings(found.checks)
     columns = [name for each in names for name in (each, f"{each}_error")]
     numbers = np.stack([found.values, found.errors], axis=-1).reshape(len(times) * len(last), -1)
     places: dict[str, Any] = {"time": np.repeat(found.times, len(last)), "row": np.tile(last, len(times))}

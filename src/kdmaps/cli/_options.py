@@ -2,7 +2,6 @@
 
 import functools
 import inspect
-import re
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
@@ -19,39 +18,6 @@ TABLE_FORMATS = ("csv", "parquet", "npy", "npz")
 BASES = ("auto", "fourier", "landmarks")
 RATES = ("ritz", "cross-fitted")
 MIN_RESAMPLES = 20
-
-#: Options by the arguments of estimators that they set.
-OPTIONS = {
-    "n_components": "--modes",
-    "n_features": "--features",
-    "random_state": "--seed",
-    "sample_weight": "--weights",
-    "time_step": "--time-step",
-}
-#: Patterns in messages of the library, and the words of the command line; "lag" without a value is an ordinary word.
-_WORDS = {
-    r"\bn_components=(\d+) modes\b": r"--modes \1",
-    **{rf"\b{name}=([\w.]*\w)": rf"{option} \1" for name, option in OPTIONS.items()},
-    **{rf"\b{name}\b": option for name, option in OPTIONS.items()},
-    r"\blag='?(\w+)'?": r"--lag \1",
-    r"\bpass lag\b": "add --lag",
-    r"\bcv=kdmaps\.BlockedKFold\(5\)": "--ordered",
-    r"\bpass cv=3\b": "add --no-ordered",
-    r"\bwith diffusion\b": "with --diffusion",
-    r"\bthe array of samples:": "the array of samples with --array:",
-    r": X\[np\.isfinite\(X\).*?\]": "",
-    r"\bgive the list kdmaps\.data\.split_at_gaps.*?there\b": "give the parts as files, or mark them with --groups",
-    r"\(y = 0\)": "(--from)",
-    r"\(y = 1\)": "(--to)",
-    r"\(y = -1\)": "(neither --from nor --to)",
-}
-
-
-def in_options(text: str) -> str:
-    """Return a message of the library with options in place of arguments: "n_components=4" is "--modes 4"."""
-    for pattern, words in _WORDS.items():
-        text = re.sub(pattern, words, text)
-    return text
 
 
 def require(condition: bool, name: str, message: str) -> None:

@@ -1,6 +1,5 @@
 """Read samples, their weights and groups, columns to draw, and a diffusion tensor."""
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -9,14 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from kdmaps.checks import Check, collected, muted, rules, warn
 from kdmaps.cli._options import Files, split_names
 from kdmaps.data import ArraySource, Source, Table, angles, gather, open_tables, read_column
 from kdmaps.data.findings import effective_sample_size
 from kdmaps.data.pairs import common_step, refuse_gap
 from kdmaps.data.table import is_time
-from kdmaps.exceptions import DataWarning
 from kdmaps.forms.diffusion import DiffusionTensor
-from kdmaps.utils.warn import warn, without_link
 
 #: With fewer samples, the stride is too long.
 MIN_SAMPLES = 10
@@ -38,7 +36,7 @@ class Samples:
     time_step: float | None  # between rows, if time matters and the files contain it
     time_unit: str | None  # of the times in the files
     inputs: list[str] | None  # definition of the columns by atoms, as in `kdmaps export --inputs`
-    notes: tuple[str, ...]  # warnings from reading the files
+    checks: tuple[Check, ...]  # from reading the files
     drawn: dict[str, np.ndarray]  # columns to draw the modes over
 
     def describe(self) -> str:
@@ -64,7 +62,7 @@ class Samples:
 
 def read_samples(files: Files, timed: bool = False) -> Samples:
     """Read the samples, and check that weights, groups and tensors belong to them; `timed` if time matters."""
-    with warnings.catch_warnings(record=True, action="always") as caught:
+    with muted(), collected() as checks:
         table = open_files(files)
         if files.columns is None and table.width and set(table.labels) <= set(files.left_out):
             raise ValueError(
@@ -73,12 +71,7 @@ def read_samples(files: Files, timed: bool = False) -> Samples:
             )
         used = {*files.left_out, *(name for name in table.words if table.times is not None and is_time(name))}
         text = [name for name in table.words if files.columns is None and name not in used]
-        if text:
-            warn(
-                f"Columns without numbers are left out: {', '.join(text)}. Name the columns to fit with --columns, or "
-                "the column that identifies trajectories with --groups.",
-                DataWarning,
-            )
+        warn(Check(rules.WORDS, len(text), where=tuple(text)))
         samples = with_angles(files, table.select(files.columns, leave_out=files.left_out))
         X = gather(samples)
         n = len(X)
@@ -91,10 +84,9 @@ def read_samples(files: Files, timed: bool = False) -> Samples:
             places["group"] = group
         tensor = _diffusion(files, *X.shape)
         step = time_step_of(files, table, group) if timed else None
-    notes = tuple(messages(caught))
     names, unit = samples.feature_names, table.time_unit or None
     inputs = _inputs(table, names or [])
-    return Samples(X, names, weight, group, places, table.ordered, tensor, step, unit, inputs, notes, drawn)
+    return Samples(X, names, weight, group, places, table.ordered, tensor, step, unit, inputs, tuple(checks), drawn)
 
 
 def _drawn(files: Files, table: Table) -> list[str]:
@@ -245,8 +237,3 @@ def _call(function: str, *arguments: str | list[str], **keywords: Any) -> str:
         f"{name}={value!r}" for name, value in keywords.items() if isinstance(value, bool) or value not in (None, 1, [])
     )
     return f"{function}({', '.join([*map(repr, arguments), *given])})"
-
-
-def messages(caught: Sequence[warnings.WarningMessage]) -> list[str]:
-    """Return the texts of warnings that were caught and concern the user."""
-    return [without_link(str(warning.message)) for warning in caught if issubclass(warning.category, UserWarning)]

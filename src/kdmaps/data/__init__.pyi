@@ -6,7 +6,6 @@ from .files import make_writer as make_writer
 from .files import open_table as open_table
 from .files import open_tables as open_tables
 from .files import read_column as read_column
-from .findings import Finding as Finding
 from .formats.descriptors import DESCRIPTORS as DESCRIPTORS
 from .inputs import angles as angles
 from .inputs import as_source as as_source

@@ -1,32 +1,35 @@
 """The data check: finds common mistakes in a fraction of a second before a fit."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from kdmaps.checks import Check, Checks, rules, warn, warn_of
 from kdmaps.data.correlation import Order, order_of
-from kdmaps.data.findings import NOTED_SCALES, CheckedRows, Finding, curved_surface, run_checks, scales, time_columns
+from kdmaps.data.findings import CheckedRows, curved_surface, run_checks, time_columns
 from kdmaps.data.inputs import as_source, join_trajectories
 from kdmaps.data.pairs import ArrayPairs, PairSource
 from kdmaps.data.sources import PREVIEW_SAMPLES, ArraySource, Sample, Source
-from kdmaps.exceptions import DataWarning
 from kdmaps.utils.frames import column_names
 from kdmaps.utils.types import SamplesLike
 from kdmaps.utils.validation import checked_weight
-from kdmaps.utils.warn import warn
 
 
-def check_data(
-    X: SamplesLike, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
-) -> list[Finding]:
-    """Check data for common mistakes. Every fit runs this check and issues each finding as a `DataWarning`.
+def check_data(X: SamplesLike, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None) -> Checks:
+    """Check data for common mistakes. Every fit runs this check and issues each failure as a `DataWarning`.
 
     It looks for outliers, repeated rows, discrete and one-hot columns, columns that are a time or an index, columns
     with the names of weights, angles that wrap, constant columns, columns of very different scales, weights dominated
     by a few rows, and rows in the order of time (consecutive frames or interleaved walkers). Samples on a curved
-    surface, and columns whose scales differ by more than a factor of 100, are noted here, but fits do not warn.
+    surface are noted here, but fits do not warn.
+
+    Returns
+    -------
+    kdmaps.checks.Checks
+        `failed` lists the mistakes, each with its `code`, `where` (columns or rows), `message()` and `remedy()`;
+        `notes` what is worth knowing.
 
     Parameters
     ----------
@@ -42,10 +45,10 @@ def check_data(
     >>> import numpy as np
     >>> from kdmaps.data import check_data
     >>> x = np.random.default_rng(0).standard_normal((500, 2))
-    >>> check_data(x)
+    >>> check_data(x).failed
     []
     >>> x[7] = 50
-    >>> [(finding.name, finding.where) for finding in check_data(x)]
+    >>> [(check.code, check.where) for check in check_data(x).failed]
     [('outliers', (7,))]
     """
     X, groups, _ = join_trajectories(X, groups, sample_weight)
@@ -53,14 +56,14 @@ def check_data(
     weight = checked_weight(sample_weight, source)
     preview = None if isinstance(source, ArraySource) else _preview(source, weight)
     data = _rows_to_check(source, weight, groups, names, preview)
-    findings = run_checks(data)
+    found = run_checks(data)
     order = Order() if groups is not None else order_in(source, preview)
-    note = None if findings else scales(data, NOTED_SCALES) or curved_surface(data.X)
-    return [*findings, *order_findings(order), *([] if note is None else [note])]
+    notes = [] if any(check.warns for check in found) else [curved_surface(data.X)]
+    return Checks([*found, *order_checks(order), *notes])
 
 
-def find_time(X: np.ndarray, groups: ArrayLike | None = None, names: Sequence[str] | None = None) -> Finding | None:
-    """Return the finding about columns that are a time or an index, if any."""
+def time_check(X: np.ndarray, groups: ArrayLike | None = None, names: Sequence[str] | None = None) -> Check:
+    """Check for columns that are a time or an index."""
     return time_columns(_rows_to_check(ArraySource(X), None, groups, names))
 
 
@@ -72,44 +75,30 @@ def warn_of_data(
     folds: bool = True,
     lag: Any = None,
     time_step: float | None = None,
+    diffusion: bool = False,
 ) -> None:
-    """Warn of findings in an array, and of settings that do not suit the data.
+    """Warn of mistakes in an array, and of settings that do not suit the data.
 
     Other sources are checked when their preview is drawn. With a lag, rows are frames in order, and only interleaved
     walkers are a mistake. Without one, the code that makes folds warns of the order of rows.
     """
     if isinstance(source, ArraySource):
-        warn_of(run_checks(_rows_to_check(source, weight, groups), folds, lag is not None))
-        if lag is not None and groups is None and (order := order_in(source)).n_walkers > 1:
-            warn_of(order_findings(order))
+        rows = _rows_to_check(source, weight, groups)
+        warn_of(run_checks(rows, folds, lag is not None, diffusion))
+        if lag is not None and groups is None:
+            warn_of(check for check in order_checks(order_in(source)) if check.rule is rules.INTERLEAVED_WALKERS)
     # Weights cannot correct a bias of pairs, because it also changes their second frames.
-    if lag is not None and weight is not None and np.ptp(weight[weight > 0]) > 0:
-        warn(
-            "sample_weight with lag: each pair of frames has the weight of its first frame, which is correct for "
-            "unbiased runs that start out of equilibrium. Frames of a biased simulation follow the biased dynamics, "
-            "and their time scales are wrong with any weights. If there is a bias, leave out lag and keep "
-            "sample_weight.",
-            DataWarning,
-        )
-    if lag is None and time_step not in (None, 1):
-        warn(
-            f"time_step={time_step:g} has no effect without a lag: time scales of samples are in units of length²/D. "
-            'Give lag=1 (or "auto") if X is a trajectory; otherwise leave out time_step.',
-            DataWarning,
-        )
+    weighted = lag is not None and weight is not None and bool(np.ptp(weight[weight > 0]) > 0)
+    warn(Check(rules.WEIGHTED_PAIRS, int(weighted)))
+    stepped = lag is None and time_step not in (None, 1)
+    warn(Check(rules.TIME_STEP, int(stepped), words={"step": time_step}))
 
 
-def warn_of_preview(source: Source, preview: Sample, folds: bool = True) -> None:
-    """Warn of findings in a preview of a source that is not an array."""
+def warn_of_preview(source: Source, preview: Sample, folds: bool = True, diffusion: bool = False) -> None:
+    """Warn of mistakes in a preview of a source that is not an array."""
     paired = isinstance(source, PairSource)
     if not isinstance(source.pairs if isinstance(source, PairSource) else source, ArraySource | ArrayPairs):
-        warn_of(run_checks(_rows_to_check(source, preview.weight, preview=preview), folds, paired))
-
-
-def warn_of(findings: Iterable[Finding]) -> None:
-    """Issue a `DataWarning` for each finding."""
-    for finding in findings:
-        warn(str(finding), DataWarning)
+        warn_of(run_checks(_rows_to_check(source, preview.weight, preview=preview), folds, paired, diffusion))
 
 
 def order_in(source: Source, preview: Sample | None = None) -> Order:
@@ -120,39 +109,16 @@ def order_in(source: Source, preview: Sample | None = None) -> Order:
     return order_of(sample.X, spacing=(source.n_samples or 0) / len(sample.X))
 
 
-def order_findings(order: Order) -> list[Finding]:
-    """Describe the order of rows, and the folds that `cv="auto"` makes of it."""
-    k, time = order.n_walkers, f"{order.correlation_time:.3g}"
-    if k == 0:
-        return []
-    if k > 1:
-        finding = Finding(
-            "interleaved walkers",
-            (),
-            f"Rows depend on the row {k} places before (correlation time about {time} such steps), like interleaved "
-            f"frames of {k} walkers.",
-            f"Folds and the bootstrap keep each walker together; pass groups, the walker of each row (its number "
-            f"modulo {k}), to state this explicitly. Otherwise shuffle the rows, or pass cv=3 or the right groups.",
-        )
-    elif order.sorted:
-        finding = Finding(
-            "sorted rows",
-            (),
-            "Rows follow a trend, but consecutive rows do not depend on each other otherwise, like a sorted table.",
-            "They are taken for independent samples, with random folds. If they are frames of a trajectory, pass lag, "
-            "or cv=kdmaps.BlockedKFold(5); otherwise shuffle the rows, or pass cv=3.",
-        )
-    else:
-        finding = Finding(
-            "consecutive frames",
-            (),
-            f"Rows depend on the preceding rows (correlation time about {time} rows), like consecutive frames of a "
-            "trajectory.",
-            "If they are frames of an unbiased simulation, use lag='auto' and time_step for time scales in real time. "
-            "Without a lag, folds are blocks of rows, separated by gaps of that time. If the order of rows has no "
-            "meaning, shuffle them or pass cv=3.",
-        )
-    return [finding]
+def order_checks(order: Order) -> list[Check]:
+    """Check whether the order of rows matters, and describe the folds that `cv="auto"` makes of it."""
+    walkers, time = order.n_walkers, order.correlation_time
+    words = {"walkers": walkers, "time": f"{time:.3g}"}
+    consecutive = walkers == 1 and not order.sorted
+    return [
+        Check(rules.INTERLEAVED_WALKERS, max(walkers, 1), words=words),
+        Check(rules.SORTED_ROWS, int(walkers == 1 and order.sorted), words=words),
+        Check(rules.CONSECUTIVE_FRAMES, float(max(time, 2.0)) if consecutive else 0.0, words=words),
+    ]
 
 
 def _preview(source: Source, weight: np.ndarray | None = None) -> Sample:

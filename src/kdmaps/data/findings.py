@@ -9,20 +9,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial.distance import cdist
 
+from kdmaps.checks import Check, Rule, list_items, rules
 from kdmaps.data.correlation import EARLY_ROWS, FIRST_ROWS, MIN_ROWS, is_clock
 from kdmaps.utils.numbers import rounded
 from kdmaps.utils.threads import slices
 
-#: Number of columns and of rows listed in a finding.
-MAX_COLUMNS_NAMED, MAX_ROWS_NAMED = 8, 5
+#: Number of rows listed in a message.
+MAX_ROWS_NAMED = 5
 #: A column with at most this many distinct values is discrete if there are ten or more rows for each. Modes are then
 #: steps between the values, which cost no energy: on a rounded double well 47 values give rates of 0, 84 correct ones.
 FEW_VALUES, ROWS_PER_VALUE = 50, 10
 #: Share of repeated rows above which random folds test on training samples.
 MANY_COPIES = 0.01
-#: Ratio of standard deviations above which columns are in different units, or one is nearly constant; and above which
-#: this is possible, as in a table of measurements, but principal components or noise have such ratios too.
-WIDEST_SCALES, NOTED_SCALES = 1e4, 100.0
 #: A row is an outlier if fewer than `COMPANY` others are closer than the limit: twice the median distance between rows
 #: (exceeded by the last samples of a Gaussian tail in 1 of 1,000 data sets), or three times the median distance to
 #: neighbours, which is larger in high dimensions.
@@ -38,6 +36,10 @@ TURNS = {
     "[-180, 180]": (-180.0, 180.0),
     "[0, 360]": (0.0, 360.0),
 }
+#: Parts of names of angles. The histogram of an angle is compared with an even one in so many bins, by a sum that 1 in
+#: 10⁴ samples of an even strip exceed (χ² with 19 degrees of freedom: 52).
+ANGLE_NAMES = ("phi", "psi", "omega", "chi", "theta", "angle", "dihedral", "torsion", "φ", "ψ", "θ", "χ")
+BINS, UNEVEN = 20, 52.0
 #: Names of columns, or their last parts, that contain weights or bias energies of a simulation.
 WEIGHT_NAMES = {"weight", "weights", "sample_weight", "logweight", "logweights", "bias", "rbias"}
 #: A few rows dominate if the effective sample size is below this share of the rows, or below this number.
@@ -45,9 +47,8 @@ MIN_EFFECTIVE_PART, MIN_EFFECTIVE = 0.01, 50
 #: Smallest median of the squared distance of atoms from their centre, in units of the largest: 0.25 for a rod. Less for
 #: columns of unequal variance, such as principal components, whose largest ones turn into each other.
 EVEN = 0.05
-#: Atoms rotate if superposition leaves less than this share of the variance: 0.08 for alanine dipeptide, more than 0.25
-#: for any noise in as many columns as this number of atoms has.
-ROTATED, FEWEST_ATOMS = 0.2, 5
+#: Fewer atoms may seem to rotate by chance.
+FEWEST_ATOMS = 5
 #: Rows used to find a surface, and rows whose neighbourhoods are examined.
 SURFACE_ROWS, SURFACE_PROBES = 2_000, 200
 #: Numbers of neighbours, each twice the previous one; at most a quarter of the rows.
@@ -59,21 +60,6 @@ SURFACE_DROP = 3.0
 SURFACE_MAX_RATIO = 0.1
 #: With more columns, local spectra need more neighbours than `SURFACE_SIZES`.
 SURFACE_MAX_COLUMNS = 20
-
-
-@dataclass(frozen=True)
-class Finding:
-    """A probable mistake in the data."""
-
-    name: str  #: Name of the check.
-    where: tuple[Any, ...]  #: Names (or numbers) of the columns, or numbers of the rows.
-    found: str  #: Description of the finding and its consequence.
-    remedy: str  #: How to correct it.
-    #: An "error" makes the result meaningless: `kdmaps fit` stops. A "note" is not a mistake: fits do not warn.
-    severity: str = "warning"
-
-    def __str__(self) -> str:
-        return f"{self.found} {self.remedy}"
 
 
 @dataclass(frozen=True)
@@ -143,159 +129,124 @@ class CheckedRows:
         """Return the names of columns, or their numbers if they are not named."""
         return tuple(int(j) if self.names is None else str(self.names[j]) for j in columns)
 
-    def finding(
-        self, name: str, columns: Sequence[int] | np.ndarray, found: str, remedy: str, severity: str = "warning"
-    ) -> Finding | None:
-        """Return a finding about columns, if any; `found` continues the sentence after their names."""
+    def of_columns(self, rule: Rule, columns: Sequence[int] | np.ndarray, **words: Any) -> Check:
+        """Return a check of the number of columns with a fault."""
         where = self.label(columns)
-        text = f"Column(s) {_listed(where)} of X {found}"
-        return Finding(name, where, text, remedy, severity) if where else None
+        return Check(rule, len(where), where=where, words=words)
 
 
-def time_columns(data: CheckedRows) -> Finding | None:
+def time_columns(data: CheckedRows) -> Check:
     """Find columns that are a time or an index."""
-    return data.finding(
-        "time or index",
-        data.clocks,
-        "look like a time or an index, which becomes the slowest mode.",
-        "Leave them out of X (--columns on the command line).",
-        "error",
-    )
+    return data.of_columns(rules.TIME_OR_INDEX, data.clocks)
 
 
-def weight_columns(data: CheckedRows) -> Finding | None:
+def weight_columns(data: CheckedRows) -> Check:
     """Find columns with the names of weights or bias energies, unless all columns have them."""
     named = [str(name).lower().rpartition(".")[2] in WEIGHT_NAMES for name in data.names or ()]
-    return data.finding(
-        "weights",
-        [] if all(named) else np.flatnonzero(named),
-        "have the names of weights or bias energies, but are used as coordinates.",
-        "Leave them out of X and pass weights as sample_weight (--weights on the command line).",
-    )
+    return data.of_columns(rules.WEIGHT_COLUMNS, [] if all(named) else np.flatnonzero(named))
 
 
-def constant_columns(data: CheckedRows) -> Finding | None:
+def constant_columns(data: CheckedRows) -> Check:
     """Find constant columns, unless all columns are constant."""
     constant = [int(j) for j in np.flatnonzero(data.distinct == 1) if np.ptp(data.X[:, j]) == 0]
-    some = constant if len(constant) < data.X.shape[1] else []
-    return data.finding("constant columns", some, "are constant and carry no information.", "Drop them.")
+    return data.of_columns(rules.CONSTANT_COLUMNS, constant if len(constant) < data.X.shape[1] else [])
 
 
-def discrete_columns(data: CheckedRows) -> Finding | None:
+def discrete_columns(data: CheckedRows) -> Check:
     """Find columns with few distinct values."""
     columns = np.setdiff1d(data.discrete, [*data.one_hot, *data.clocks])
-    return data.finding(
-        "discrete columns",
-        columns,
-        f"have at most {data.distinct[columns].max(initial=0)} distinct values: modes become steps between these "
-        "values, and rates are meaningless.",
-        "Give X without rounding; leave out counts and categories, or fit each of their values separately.",
-    )
+    return data.of_columns(rules.DISCRETE_COLUMNS, columns, most=int(data.distinct[columns].max(initial=0)))
 
 
-def one_hot_columns(data: CheckedRows) -> Finding | None:
+def one_hot_columns(data: CheckedRows) -> Check:
     """Find columns that encode a category."""
-    return data.finding(
-        "one-hot columns",
-        data.one_hot,
-        "are 0 or 1 with the same number of ones in every row, like the codes of a category: the modes will only "
-        "separate the categories.",
-        "Leave them out of X; fit each category separately, or mark rows that belong together with groups.",
-    )
+    return data.of_columns(rules.ONE_HOT_COLUMNS, data.one_hot)
 
 
-def scales(data: CheckedRows, limit: float = WIDEST_SCALES) -> Finding | None:
-    """Find columns whose standard deviations differ by orders of magnitude; a note up to `WIDEST_SCALES`."""
+def scales(data: CheckedRows) -> Check:
+    """Find columns whose standard deviations differ by orders of magnitude."""
     with np.errstate(over="ignore", invalid="ignore"):  # fits refuse values that overflow
         deviations = data.head.std(axis=0)
     varying = np.setdiff1d(np.flatnonzero(deviations > 0), data.clocks)
     spread = deviations[varying]
-    if not varying.size or not spread.max() > limit * spread.min():
-        return None
-    ratio = spread.max() / spread.min()
-    where = data.label(varying[[spread.argmax(), spread.argmin()]])
-    return Finding(
-        "scales",
-        where,
-        f"Column {where[0]} of X varies {rounded(ratio, 1)} times as much as column {where[1]}, which hardly "
-        "contributes to distances; modes along it appear fast.",
-        "In a table of measurements, divide every column by its standard deviation (StandardScaler of scikit-learn); "
-        "for coordinates of a diffusion, give their diffusion constants with diffusion.",
-        "warning" if ratio > WIDEST_SCALES else "note",
-    )
+    if varying.size < 2:
+        return Check(rules.SCALES, 1.0)
+    ratio = float(spread.max() / spread.min())
+    large, small = data.label(varying[[spread.argmax(), spread.argmin()]])
+    words = {"large": large, "small": small, "ratio": rounded(ratio, 1)}
+    return Check(rules.SCALES, ratio, where=(large, small), words=words)
 
 
-def wrapped_angles(data: CheckedRows) -> Finding | None:
-    """Find angles that reach both ends of a turn."""
+def wrapped_angles(data: CheckedRows) -> Check:
+    """Find angles that reach both ends of a turn; a note if nothing but their range shows that they are angles."""
     # Few columns have the range of a turn.
     wide = np.flatnonzero(np.ptp(data.head, axis=0) > (1 - 2 * REACHED) * 2 * np.pi)
     turns = {int(j): turn for j in wide if (turn := _turn(data.head[:, j])) is not None}
     columns = [j for j in turns if j not in data.clocks and j not in data.discrete]
-    if not columns:
-        return None
-    degrees = ", degrees=True" if any("π" not in turns[j] for j in columns) else ""
-    call = f"kdmaps.data.angles(X, {[*data.label(columns)]}{degrees})"
-    return data.finding(
-        "angles that wrap",
-        columns,
-        f"fill {turns[columns[0]]} up to both ends, as angles do: the two ends are the same place, but far apart in X.",
-        f"Use cosine and sine: {call}, or --angles on the command line.",
-    )
+    evident = [j for j in columns if _wraps(data, j, TURNS[turns[j]])]
+    shown = evident or columns
+    if not shown:
+        return data.of_columns(rules.ANGLES, [])
+    labels = data.label(shown)
+    words = {
+        "turn": turns[shown[0]],
+        "columns": f"{[*labels]}",
+        "degrees": ", degrees=True" if any("π" not in turns[j] for j in shown) else "",
+        "listed": ",".join(map(str, labels)),
+    }
+    return data.of_columns(rules.ANGLES if evident else rules.POSSIBLE_ANGLES, shown, **words)
 
 
-def copied_rows(data: CheckedRows) -> Finding | None:
+def _wraps(data: CheckedRows, j: int, turn: tuple[float, float]) -> bool:
+    """Return whether a column with the range of a turn is an angle, by its name, its jumps or its histogram.
+
+    A uniform strip has this range, too: its rows neither jump from one end to the other, nor does its density show a
+    structure that returns to the same value at both ends.
+    """
+    name = "" if data.names is None else str(data.names[j]).lower()
+    if any(part in name for part in ANGLE_NAMES):
+        return True
+    steps = np.abs(np.diff(data.head[:, j])) / (turn[1] - turn[0])
+    jumps, between = np.mean(steps > 0.9), np.mean((steps > 0.5) & (steps <= 0.9))
+    if jumps > 0 and between < jumps:
+        return True
+    counts = np.histogram(data.head[:, j], bins=BINS, range=turn)[0]
+    expected = len(data.head) / BINS
+    return bool(np.sum((counts - expected) ** 2) / expected > UNEVEN)
+
+
+def copied_rows(data: CheckedRows) -> Check:
     """Find repeated rows, except where discrete columns or groups explain them."""
     n = len(data.head)
-    if data.groups is not None or n < MIN_ROWS:
-        return None
-    copies = n - data.distinct_rows
-    if len(data.discrete) == data.X.shape[1] or copies <= max(1, MANY_COPIES * n):
-        return None
-    return Finding(
-        "copies of rows",
-        (),
-        f"{copies} of {n} rows repeat others: folds test on training samples, and error bars are too small.",
-        "Keep one of each, with the number of copies as sample_weight if it is meaningful.",
-    )
+    most = max(1, int(MANY_COPIES * n))
+    explained = data.groups is not None or n < MIN_ROWS or len(data.discrete) == data.X.shape[1]
+    copies = 0 if explained else n - data.distinct_rows
+    return Check(rules.COPIES_OF_ROWS, copies, most, words={"copies": copies, "rows": n})
 
 
-def outliers(data: CheckedRows) -> Finding | None:
+def outliers(data: CheckedRows) -> Check:
     """Find rows that are far from all others."""
     X = np.delete(data.X, data.clocks, axis=1) if data.clocks.size else data.X  # a time has the largest distances
     if len(X) < MIN_ROWS:
-        return None
+        return Check(rules.OUTLIERS, 0)
     typical = np.asarray(X[:: -(-len(X) // TYPICAL_ROWS)], dtype=np.float64)
     distances = cdist(typical, typical)
     neighbours = np.partition(distances, COMPANY, axis=1)[:, COMPANY]
     limit = max(ALONE_PAIRS * np.median(distances), ALONE_NEIGHBOURS * np.median(neighbours))
     gaps = _gaps(X, typical, limit)
     alone = {row: gap for row, gap in gaps.items() if gap > limit > 0}
-    if not alone:
-        return None
     where = tuple(int(data.rows[row]) for row in sorted(alone))
-    away = ALONE_PAIRS * max(alone.values()) / limit
-    return Finding(
-        "outliers",
-        where,
-        f"Row(s) {_listed(where, MAX_ROWS_NAMED)} of X (counted from 0) lie alone, {away:.2g} typical distances from "
-        "the others: such a row becomes a spurious slow mode.",
-        "Remove rows that are errors; if they belong to a rare state, sample it more often.",
-    )
+    away = ALONE_PAIRS * max(alone.values()) / limit if alone else 0.0
+    words = {"rows": list_items(where, MAX_ROWS_NAMED), "away": away}
+    return Check(rules.OUTLIERS, len(where), where=where, words=words)
 
 
-def dominating_weights(data: CheckedRows) -> Finding | None:
+def dominating_weights(data: CheckedRows) -> Check | None:
     """Find weights that leave only a few effective samples; rows of weight 0 do not count."""
     if data.weight is None or len(data.weight) < MIN_ROWS:
         return None
     n, effective = int(np.count_nonzero(data.weight)), effective_sample_size(data.weight)
-    if not is_dominated(n, effective):
-        return None
-    return Finding(
-        "weights",
-        (),
-        f"The weights leave {effective:.1f} effective samples of {n}: a few rows determine the result.",
-        "Check how sample_weight was computed, or sample longer or closer to the target distribution.",
-    )
+    return Check(rules.DOMINATING_WEIGHTS, effective, least_effective(n), words={"rows": n})
 
 
 def effective_sample_size(weights: ArrayLike) -> float:
@@ -315,9 +266,9 @@ def effective_sample_size(weights: ArrayLike) -> float:
     return float(weights.sum() ** 2 / (weights @ weights))
 
 
-def is_dominated(n_samples: int, effective: float) -> bool:
-    """Return whether a few rows dominate, given the effective sample size."""
-    return effective < max(MIN_EFFECTIVE_PART * n_samples, min(n_samples / 2, MIN_EFFECTIVE))
+def least_effective(n_samples: int) -> float:
+    """Return the smallest effective sample size with which no few rows dominate."""
+    return max(MIN_EFFECTIVE_PART * n_samples, min(n_samples / 2, MIN_EFFECTIVE))
 
 
 def _turn(x: np.ndarray) -> str | None:
@@ -358,7 +309,7 @@ def _distinct(rows: np.ndarray) -> np.ndarray:
     return 1 + np.count_nonzero(np.diff(np.sort(rows, axis=0), axis=0), axis=0)
 
 
-def unaligned_atoms(data: CheckedRows) -> Finding | None:
+def unaligned_atoms(data: CheckedRows) -> Check | None:
     """Find coordinates (x, y, z) of atoms that rotate together: superposition removes most of their variance."""
     n, d = data.X.shape
     if d % 3 or d < 3 * FEWEST_ATOMS or n < MIN_ROWS:
@@ -372,21 +323,10 @@ def unaligned_atoms(data: CheckedRows) -> Finding | None:
         left[:, :, 2] *= np.sign(np.linalg.det(left @ right))[:, None]
         turned = atoms @ (left @ right)
     radii = np.square(turned.mean(axis=0)).sum(axis=1)
-    if turned.var(axis=0).sum() > ROTATED * variance or np.median(radii) < EVEN * radii.max():
+    if np.median(radii) < EVEN * radii.max():
         return None
-    return Finding(
-        "unaligned atoms",
-        (),
-        f"The {d} columns of X are coordinates of {d // 3} atoms that rotate: the slowest modes are rotations of the "
-        "whole molecule.",
-        "Superpose the frames (trajectory.superpose(trajectory), descriptor heavy-atoms or atoms), or use dihedrals or "
-        "distances.",
-    )
-
-
-def _listed(where: Sequence[Any], most: int = MAX_COLUMNS_NAMED) -> str:
-    """Join names of columns or numbers of rows, with an ellipsis after the first few."""
-    return ", ".join(map(str, where[:most])) + (f", … ({len(where)} in all)" if len(where) > most else "")
+    left_over = float(turned.var(axis=0).sum() / variance)
+    return Check(rules.UNALIGNED_ATOMS, left_over, words={"columns": d, "atoms": d // 3})
 
 
 #: All checks, in the order of their warnings.
@@ -405,32 +345,26 @@ CHECKS = (
 )
 
 
-def run_checks(data: CheckedRows, folds: bool = True, paired: bool = False) -> list[Finding]:
-    """Return the findings of all checks that apply.
+def run_checks(data: CheckedRows, folds: bool = True, paired: bool = False, diffusion: bool = False) -> list[Check]:
+    """Return the outcome of all checks that apply.
 
     Copies of rows are harmless without folds. Pairs of frames are summed without gradients, so their trajectories may
-    return to the same values and have only a few of them, like a Markov chain.
+    return to the same values and have only a few of them, like a Markov chain. A diffusion tensor makes the units of
+    columns irrelevant.
     """
-    harmless = set() if folds else {copied_rows}
+    harmless: set[Any] = set() if folds else {copied_rows}
     harmless |= {copied_rows, discrete_columns, one_hot_columns} if paired else set()
+    harmless |= {scales} if diffusion else set()
     checks = (check for check in CHECKS if check not in harmless)
     with np.errstate(over="ignore", invalid="ignore"):  # values that overflow are outliers
-        return [finding for check in checks if (finding := check(data)) is not None]
+        return [found for check in checks if (found := check(data)) is not None]
 
 
-def curved_surface(X: np.ndarray) -> Finding | None:
+def curved_surface(X: np.ndarray) -> Check:
     """Note that samples lie on a curved surface; run only if `CHECKS` find nothing, since bad columns can mimic one."""
-    D = surface_dimension(X)
-    if D is None:
-        return None
-    return Finding(
-        "surface",
-        (),
-        f"The samples lie on a curved surface of dimension {D} in {X.shape[1]} columns.",
-        "This is not a mistake. With diffusion='tangent' (kdmaps fit --diffusion tangent) the energy is computed along "
-        "the surface, and modes and rates are more accurate.",
-        "note",
-    )
+    dimension = surface_dimension(X)
+    words = {"dimension": dimension, "columns": X.shape[1]}
+    return Check(rules.SURFACE, int(dimension is not None), words=words)
 
 
 def surface_dimension(X: np.ndarray) -> int | None:

@@ -11,9 +11,8 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from kdmaps.checks import Check, rules, warn
 from kdmaps.data.sources import ArraySource, Part, Sample, Source, draw_rows
-from kdmaps.exceptions import DataWarning
-from kdmaps.utils.warn import warn
 
 #: Number of trajectories listed in a warning.
 NAMED = 5
@@ -168,12 +167,8 @@ def _warn_of_short(groups: np.ndarray, lag: int) -> None:
     short = names[lengths <= lag]
     if short.size:
         shown = ", ".join(map(str, short[:NAMED])) + (", …" if short.size > NAMED else "")
-        warn(
-            f"{short.size} of {names.size} trajectories ({shown}; counted from 0 in a list) are not longer than "
-            f"lag={lag} and are ignored, unless a later call of partial_fit continues them. Use a shorter lag, or "
-            "leave them out.",
-            DataWarning,
-        )
+        words = {"count": names.size, "shown": shown, "lag_frames": lag}
+        warn(Check(rules.SHORT_TRAJECTORIES, short.size, words=words))
 
 
 def refuse_gap(where: str | None) -> None:

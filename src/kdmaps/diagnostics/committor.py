@@ -5,19 +5,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kdmaps.checks import Check, Checks, rules
 from kdmaps.diagnostics.evidence import effective_count
 from kdmaps.diagnostics.resampling import MAX_BLOCKS, Resampling, basic_intervals, independent_blocks
 from kdmaps.utils.frames import aligned
 from kdmaps.utils.notebook import TableCard
 
-#: With fewer samples between the sets, or fewer that carry the flux, their number decides the result.
-FEW_BETWEEN, FEW_CARRIERS = 20, 20
 #: Values of a committor between the sets.
 BETWEEN = (0.05, 0.95)
-#: Largest ratio of held-out to training energy of a resolved committor.
-MOST_OPTIMISTIC = 1.5
-#: Largest overshoot of a committor beyond 0 and 1 at a sample. Behind A and B, clipping makes it harmless.
-OVERSHOOT = 0.25
 #: Kuiper's distance from the uniform distribution, in units of 1/√n, that 99.9 % of samples do not exceed, and a
 #: distance that is no cause for concern.
 KUIPER, UNEVEN = 2.3, 0.1
@@ -38,69 +33,38 @@ class CommittorTrust(TableCard):
     unevenness: float
 
     @property
-    def most_uneven(self) -> float:
-        """Largest unevenness that is no cause for concern."""
-        return float(UNEVEN + KUIPER / np.sqrt(max(self.flux_samples, 1)))
+    def checks(self) -> tuple[Check, ...]:
+        """The checks of these numbers."""
+        carrying = max(self.flux_samples, 1)
+        # Kuiper's distance that 99.9 % of samples do not exceed is KUIPER/√n.
+        most_uneven = float(UNEVEN + KUIPER / np.sqrt(carrying))
+        few = {"few": f"Only {self.between}" if self.between else "No"}
+        return (
+            Check(rules.SETS_TOUCH, max(self.deviation, 0.0), self.tolerance),
+            Check(rules.SAMPLES_BETWEEN, self.between, words=few),
+            Check(rules.FLUX_SAMPLES, self.flux_samples, words={"error": 1 / np.sqrt(carrying)}),
+            Check(rules.COMMITTOR_OPTIMISM, self.optimism),
+            Check(rules.OVERSHOOT, self.overshoot, words={"row": self.overshoot_row}),
+            Check(rules.UNEVEN_FLUX, self.unevenness, most_uneven),
+        )
 
     @property
     def reasons(self) -> list[str]:
-        """Why the flux and the rates are unreliable; empty if nothing was found."""
-        found = []
-        if self.deviation > self.tolerance:
-            found.append(
-                f"q misses its value in A or B by {self.deviation:.2f} at a sample: the sets touch, or a sample of one "
-                "lies in the other. Leave a gap between the sets."
-            )
-        if self.between < FEW_BETWEEN:  # the cause of everything else
-            return [
-                *found,
-                f"{f'Only {self.between}' if self.between else 'No'} samples lie between A and B (q from "
-                f"{BETWEEN[0]:g} to {BETWEEN[1]:g}), so the flux and the rates are guesses. Add samples near the "
-                "transition state, for example from a run that is biased along q.",
-            ]
-        if self.flux_samples < FEW_CARRIERS:
-            found.append(
-                f"The flux rests on {self.flux_samples:.0f} samples, so its error is of the order of "
-                f"{1 / np.sqrt(max(self.flux_samples, 1)):.0%}. Add samples where |∇q|² is large, with weights."
-            )
-        if self.optimism > MOST_OPTIMISTIC:
-            found.append(
-                f"The energy of q is {self.optimism:.2g} times as large on held-out samples as on training samples: "
-                "the samples do not determine q. Add samples, or leave out columns that do not matter."
-            )
-        if self.overshoot > OVERSHOOT:
-            found.append(
-                f"q exceeds the range from 0 to 1 by {self.overshoot:.2f} at row {self.overshoot_row} of X before "
-                "clipping, in a region with few samples or small weights. Add samples there."
-            )
-        if self.unevenness > self.most_uneven:
-            found.append(
-                "The energy of q is not evenly distributed over its values, as the energy of a committor is (Kuiper's "
-                f"distance {self.unevenness:.2f}): q is too smooth, or weights are wrong. Add samples, check weights."
-            )
-        return found
+        """Why the flux and the rates are unreliable, in words; empty if all checks passed."""
+        return [check.say() for check in Checks(self.checks).warnings]
 
     def cells(self) -> tuple[list[str], list[list[str]]]:
-        """Return titles and rows of a table of the numbers on which the reasons are based, with their limits."""
-        rows = [
-            ["samples with q from {:g} to {:g}".format(*BETWEEN), str(self.between), f"at least {FEW_BETWEEN}"],
-            ["effective number of samples that carry the flux", f"{self.flux_samples:.0f}", f"at least {FEW_CARRIERS}"],
-            ["energy on held-out over training samples", f"{self.optimism:.3f}", f"at most {MOST_OPTIMISTIC:g}"],
-            ["deviation in A and B before stretching", f"{max(self.deviation, 0):.2g}", f"at most {self.tolerance:g}"],
-            ["excess over [0, 1] before clipping", f"{self.overshoot:.2g}", f"at most {OVERSHOOT:g}"],
-            ["uneven energy over q (Kuiper's distance)", f"{self.unevenness:.2g}", f"at most {self.most_uneven:.2g}"],
-        ]
-        return ["check", "value", "limit"], rows
+        """Return titles and rows of a table of the checks."""
+        return Checks(self.checks).cells()
 
     def __repr__(self) -> str:
         titles, rows = self.cells()
-        outcome = f"{len(self.reasons)} reasons for doubt" if self.reasons else "all checks passed"
-        return "\n".join([f"Committor: {outcome}", *aligned([titles, *rows])])
+        return "\n".join([f"Committor: {Checks(self.checks).headline()}", *aligned([titles, *rows])])
 
     @property
     def ok(self) -> bool:
-        """True if there is no reason to doubt the flux."""
-        return not self.reasons
+        """True if all checks passed."""
+        return all(check.passed for check in self.checks)
 
 
 def unevenness(values: np.ndarray, energies: np.ndarray) -> float:

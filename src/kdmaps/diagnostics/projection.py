@@ -16,6 +16,7 @@ from kdmaps.data.correlation import trajectories_of
 from kdmaps.data.pairs import check_steps
 from kdmaps.data.sources import Source
 from kdmaps.diagnostics.resampling import MAX_BLOCKS, independent_blocks
+from kdmaps.exceptions import Undetermined
 from kdmaps.forms.moments import Moments, StackedMoments, chunk_rows
 from kdmaps.spectrum.modes import Modes
 from kdmaps.spectrum.pencil import find_modes
@@ -152,7 +153,7 @@ def _leading_functions(basis: Basis, moments: Moments, modes: Modes, regularizat
     while n_functions > len(modes.eigenvalues):
         try:
             found = find_modes(moments, basis.ridge, n_functions, regularization)
-        except ValueError:  # too few samples for so many functions
+        except Undetermined:  # too few samples for so many functions
             n_functions //= 2
             continue
         return ModeBasis(basis, found.coefficients, found.offset)

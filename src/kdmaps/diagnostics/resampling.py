@@ -10,11 +10,11 @@ import numpy as np
 from scipy import stats
 
 from kdmaps.bases import Basis
+from kdmaps.checks import Check, rules, warn
 from kdmaps.data.correlation import integrated_correlation_time
-from kdmaps.exceptions import UnreliableModesWarning
+from kdmaps.exceptions import Undetermined
 from kdmaps.utils.types import RandomStateLike
 from kdmaps.utils.validation import checked_random_state
-from kdmaps.utils.warn import warn
 
 #: Default maximum number of blocks. B blocks give a standard error to a relative accuracy of about 1/√(2B); more blocks
 #: cost memory and time without a visible improvement of the intervals.
@@ -42,14 +42,15 @@ def independent_blocks(
     length = _block_length(block_length, most, correlation_time, n)
     blocks = cut_blocks(trajectories, length)
     if len(blocks) < 2:
-        raise ValueError(f"block_length={length} leaves {len(blocks)} block of {n} samples; pass a smaller one.")
+        raise Undetermined(
+            "block_length={length} leaves {blocks} block of {count} samples; pass a smaller one.",
+            length=length,
+            blocks=len(blocks),
+            count=n,
+        )
     correlated = block_length == "auto" and CORRELATION_TIMES_PER_BLOCK * correlation_time > n // MIN_BLOCKS
     if len(blocks) < MIN_BLOCKS and not correlated:  # otherwise there is a warning already
-        warn(
-            f"Intervals are probably too narrow: the samples form only {len(blocks)} blocks of {length}, and reliable "
-            f"intervals need {MIN_BLOCKS}. Use more samples, or a longer trajectory if they are frames.",
-            UnreliableModesWarning,
-        )
+        warn(Check(rules.FEW_BLOCKS, len(blocks), MIN_BLOCKS, words={"length": length}))
     return blocks, length, correlation_time
 
 
@@ -80,11 +81,8 @@ def _block_length(block_length: int | str, max_blocks: int, correlation_time: fl
         wanted = ceil(CORRELATION_TIMES_PER_BLOCK * correlation_time)
         longest = n_samples // MIN_BLOCKS
         if wanted > longest:
-            warn(
-                f"Intervals are probably too narrow: the correlation time of the modes is {correlation_time:.0f} "
-                f"samples, too long for {n_samples} samples. Use a longer trajectory.",
-                UnreliableModesWarning,
-            )
+            longest_time = n_samples / (MIN_BLOCKS * CORRELATION_TIMES_PER_BLOCK)
+            warn(Check(rules.CORRELATION_TIME, correlation_time, longest_time, words={"count": n_samples}))
         return max(1, least, min(wanted, longest))
     if not isinstance(block_length, Integral) or block_length < 1:
         raise ValueError(f'block_length must be "auto" or a positive integer, got {block_length!r}.')

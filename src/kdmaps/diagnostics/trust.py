@@ -5,109 +5,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from kdmaps.checks import Check, Side, rules
 from kdmaps.diagnostics.evidence import Evidence
-from kdmaps.exceptions import UnreliableModesWarning
-from kdmaps.spectrum.modes import Check, or_fewer
 from kdmaps.utils.frames import aligned
 from kdmaps.utils.notebook import card
 from kdmaps.utils.numbers import rounded
 
-#: A rate whose energy is carried by n samples has a relative error of about 1/√n. With 14 its 99 % interval spans a
-#: factor of 2 to either side, e^{2.58/√14} = 2: at most one in a hundred rates that pass should be further off.
-MIN_SAMPLES = 14
-#: With 8 the 95 % interval does, e^{2/√8} = 2; fewer samples do not bound a rate.
-MIN_BOUNDING = 8
-#: The same for the parts between neighbouring values: spacings vary, which halves the count, (Σs)²/Σs² = n/2.
-MIN_TRANSITION, MIN_BOUNDING_TRANSITION = MIN_SAMPLES / 2, MIN_BOUNDING / 2
-#: With fewer rows, a mode describes these rows alone; even in the tails of Gaussian samples there are more.
-MIN_ROWS = 5
-#: A variance of n independent values has a relative error of about √(2/n): a third at 20.
-MIN_INDEPENDENT = 20
-#: Among 600 modes with rates correct to 30 %, 1 % exceeded 0.05; a rate 1.7 times too large had 0.3.
-MAX_MISMATCH = 0.15
-#: Largest factor between the rates on held-out and on training samples.
-MAX_RATIO = 2.0
-#: Largest factor between the rates of kernels with equally good scores, or of other random features; intervals include
-#: these rates.
-MAX_SPREAD = 3.0
-#: Largest asymmetry in time and largest drift, in standard errors corrected for the number of comparisons. Driven
-#: systems exceed the first by far, and one in a thousand reversible systems does; one in fifty stationary systems
-#: exceeds the second, which is small because 20 runs of one relaxation time show a drift of only 2.5 standard errors.
-MAX_ASYMMETRY, MAX_DRIFT = 3.29, 2.33
-#: Description of the number of each check, its limit, whether this is the smallest allowed value, and the warning.
-CHECKS: dict[str, tuple[str, float, bool, str]] = {
-    "energy samples": (
-        "samples that carry the energy, n_E",
-        MIN_SAMPLES,
-        True,
-        "Too few samples carry the energy of {modes}: {worst:.1f} (limit {limit:g}), so the rate may be off by more "
-        "than a factor of 2. Sample the transition more often, for example {remedy}.",
-    ),
-    "variance samples": (
-        "samples that carry the variance, n_V",
-        MIN_ROWS,
-        True,
-        "Too few rows of X carry the variance of {modes}: {worst:.1f} (limit {limit:g}), and row {row} (counted from "
-        "0) alone carries {share:.0%}. Remove such rows if they are outliers, or add samples like them.",
-    ),
-    "transition samples": (
-        "samples over which the mode changes, n_T",
-        MIN_TRANSITION,
-        True,
-        "Too few samples lie in the transition of {modes}: {worst:.1f} (limit {limit:g}), so the rate depends on how "
-        "the kernel interpolates. Add samples of the transition, for example from a biased simulation with weights.",
-    ),
-    "independent samples": (
-        "independent samples",
-        MIN_INDEPENDENT,
-        True,
-        "Too few independent samples for {modes}: {worst:.1f} (limit {limit:g}), given their {why}correlation in time. "
-        "Use more samples, or a longer trajectory if they are frames{weaker}.",
-    ),
-    "mismatch": (
-        "misplaced part of the energy",
-        MAX_MISMATCH,
-        False,
-        "The kernel or the regularization over-smooths {modes}: {worst:.0%} of the energy is misplaced (limit "
-        "{limit:.0%}), and the rate is usually too large. Use more samples or less regularization; if the kernel was "
-        "set by hand, use AdaptiveDiffusionMap.",
-    ),
-    "held-out factor": (
-        "factor between the rates on held-out and on training samples",
-        MAX_RATIO,
-        False,
-        "Overfitting of {modes}: on held-out samples the rate differs {by}. Use more samples{fewer}.",
-    ),
-    "kernel factor": (
-        "factor between the rates of kernels with equally good scores",
-        MAX_SPREAD,
-        False,
-        "Kernels with equally good scores disagree on the rate of {modes} {by}: the samples do not determine which is "
-        "right. Use more samples{fewer}.",
-    ),
-    "feature factor": (
-        "factor between the rates of different random features",
-        MAX_SPREAD,
-        False,
-        "Too few random features: another draw changes the rate of {modes} {by}. Increase n_features.",
-    ),
-    "drift": (
-        "drift along runs, in standard errors",
-        MAX_DRIFT,
-        False,
-        "The frames are not in equilibrium: {modes} drift{s} along the runs, by {worst:.1f} standard errors (limit "
-        "{limit:g}), and time scales are probably too short. Leave out the beginning of every run, or fit many runs "
-        "from chosen starting points with the weights of kdmaps.dynamics.equilibrium_weights.",
-    ),
-    "asymmetry": (
-        "asymmetry of lagged correlations in time, in standard errors",
-        MAX_ASYMMETRY,
-        False,
-        "The system is driven: correlations of {modes} over one lag differ between forward and backward time by "
-        "{worst:.0f} standard errors (limit {limit:g}). A reversible fit ignores this, and its rates can be several "
-        "times too large. Fit with reversible=False, and use kdmaps.dynamics.koopman for complex rates.",
-    ),
-}
+#: With 8 samples that carry the energy, the 95 % interval of the rate spans a factor of 2 to either side, e^{2/√8} = 2;
+#: fewer do not bound it. In the transition, spacings of neighbouring values vary, which halves the number.
+MIN_BOUNDING, MIN_BOUNDING_TRANSITION = 8, 4.0
 
 
 class Equilibrium(NamedTuple):
@@ -115,31 +21,6 @@ class Equilibrium(NamedTuple):
 
     asymmetry: np.ndarray  #: (r,): of lagged correlations forward and backward in time.
     drift: np.ndarray  #: (r,): at the starts of ten runs or more, or between the halves of fewer.
-
-
-@dataclass(frozen=True, eq=False)
-class ModeCheck:
-    """A number for each mode, with its limit."""
-
-    name: str  #: Name in `Trust.reasons`.
-    what: str  #: Description of the number.
-    values: np.ndarray  #: (r,): NaN if unknown.
-    limit: float  #: Smallest or largest allowed value.
-    least: bool  #: True if the limit is the smallest allowed value.
-    warning: UnreliableModesWarning  #: The warning about the modes that fail, with a remedy.
-
-    @property
-    def failed(self) -> np.ndarray:
-        """True for modes beyond the limit; (r,)."""
-        with np.errstate(invalid="ignore"):
-            return self.values < self.limit if self.least else self.values > self.limit
-
-    def summary(self) -> Check:
-        """Return the check of the worst mode, for tables."""
-        worst = int((np.nanargmin if self.least else np.nanargmax)(self.values))
-        side = "at least" if self.least else "at most"
-        found = self.warning if self.failed.any() else None
-        return Check(f"{self.what}, mode {worst + 1}", rounded(self.values[worst], 3), f"{side} {self.limit:g}", found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,34 +55,35 @@ class Trust:
     overfit: np.ndarray | None = None
 
     @property
-    def checks(self) -> tuple[ModeCheck, ...]:
+    def checks(self) -> tuple[Check, ...]:
         """The checks for which numbers are available."""
-        found, weighted = self.evidence, self.weighted
-        heaviest = int(np.argmin(found.variance_samples))
-        row, share = int(found.heaviest[heaviest]), found.heaviest_shares[heaviest]
+        evidence, weighted = self.evidence, self.weighted
+        heaviest = int(np.argmin(evidence.variance_samples))
+        row = {"row": int(evidence.heaviest[heaviest]), "share": float(evidence.heaviest_shares[heaviest])}
         # Pairs of frames of a biased simulation follow the biased dynamics and would not help.
-        pairs = np.isnan(found.transition_samples).all()
-        remedy = "in a longer trajectory" if pairs else "in a biased simulation with weights"
+        pairs = np.isnan(evidence.transition_samples).all()
+        how = {"how": "in a longer trajectory" if pairs else "in a biased simulation with weights"}
         why = {"why": "weights and their " if weighted else "", "weaker": ", or a weaker bias" if weighted else ""}
         checks = [
-            _check("energy samples", found.energy_samples, remedy=remedy),
-            _check("variance samples", found.variance_samples, row=row, share=share),
-            _check("transition samples", found.transition_samples),
-            _check("independent samples", found.independent_samples, **why),
-            _check("mismatch", found.mismatch),
+            Check(rules.ENERGY_SAMPLES, evidence.energy_samples, words=how),
+            Check(rules.VARIANCE_SAMPLES, evidence.variance_samples, words=row),
+            Check(rules.TRANSITION_SAMPLES, evidence.transition_samples),
+            Check(rules.INDEPENDENT_SAMPLES, evidence.independent_samples, words=why),
+            Check(rules.MISMATCH, evidence.mismatch),
         ]
         if self.held_out is not None:
             training = self.rates if self.training is None else self.training
-            checks.append(_check("held-out factor", ratio(self.held_out[None], training)))
+            checks.append(Check(rules.HELD_OUT_FACTOR, ratio(self.held_out[None], training)))
         if len(self.candidates):
-            checks.append(_check("kernel factor", ratio(self.candidates, self.rates)))
+            checks.append(Check(rules.KERNEL_FACTOR, ratio(self.candidates, self.rates)))
         if len(self.features):
-            checks.append(_check("feature factor", ratio(self.features, self.rates)))
+            checks.append(Check(rules.FEATURE_FACTOR, ratio(self.features, self.rates)))
         if self.equilibrium is not None:
-            drifts = _check("drift", self.equilibrium.drift)
-            # Runs that relax from their starting points are asymmetric in time: one cause, one warning.
-            checks += [drifts] if drifts.failed.any() else [drifts, _check("asymmetry", self.equilibrium.asymmetry)]
-        return tuple(check for check in checks if not np.isnan(check.values).all())
+            drifts = Check(rules.DRIFT, self.equilibrium.drift)
+            # Runs that relax from their starting points are asymmetric in time: one cause, one check.
+            asymmetry = Check(rules.ASYMMETRY, self.equilibrium.asymmetry)
+            checks += [drifts] if drifts.failed.any() else [drifts, asymmetry]
+        return tuple(check for check in checks if check.known)
 
     @property
     def alternatives(self) -> np.ndarray:
@@ -228,7 +110,7 @@ class Trust:
     def unbounded_above(self) -> np.ndarray:
         """True for rates without an upper bound: too few samples carry the variance or the transition."""
         few = self.evidence.transition_samples < MIN_BOUNDING_TRANSITION
-        return few | (self.evidence.variance_samples < MIN_ROWS)
+        return few | (self.evidence.variance_samples < rules.VARIANCE_SAMPLES.limit)
 
     def table(self) -> list[dict[str, Any]]:
         """Return one row of plain data per mode, for example for `pandas.DataFrame`."""
@@ -238,15 +120,11 @@ class Trust:
                 "mode": k + 1,
                 "ok": not reasons,
                 "rate": float(self.rates[k]),
-                **{check.name: float(check.values[k]) for check in checks},
+                **{check.name: float(check.value[k]) for check in checks},
                 "reasons": ", ".join(reasons),
             }
             for k, reasons in enumerate(self.reasons)
         ]
-
-    def warnings(self) -> list[UnreliableModesWarning]:
-        """Return one warning for each failed check."""
-        return [check.warning for check in self.checks if check.failed.any()]
 
     def __repr__(self) -> str:
         names, *columns = self._lines()  # a column for each mode: few modes, many checks
@@ -263,9 +141,9 @@ class Trust:
         checks, ok = self.checks, self.ok
         lines = [["mode", "rate", *(check.name for check in checks), ""]]
         for k, rate in enumerate(self.rates):
-            cells = [rounded(check.values[k], 3) + ("!" if check.failed[k] else "") for check in checks]
+            cells = [rounded(check.value[k], 3) + ("!" if check.failed[k] else "") for check in checks]
             lines.append([str(k + 1), rounded(rate), *cells, "ok" if ok[k] else "not to be trusted"])
-        limits = [f"{'≥' if check.least else '≤'} {check.limit:g}" for check in checks]
+        limits = [f"{'≥' if check.rule.side is Side.LEAST else '≤'} {check.rule.limit:g}" for check in checks]
         return [*lines, ["", "limit", *limits, ""]]
 
     def _repr_html_(self) -> str:
@@ -279,22 +157,3 @@ def ratio(others: np.ndarray, rates: np.ndarray) -> np.ndarray:
     with np.errstate(divide="ignore", invalid="ignore"):
         factors = np.abs(np.log(others / rates))
     return np.exp(np.where(np.isnan(factors), np.inf, factors).max(axis=0))
-
-
-def _named(failed: np.ndarray) -> str:
-    """Name modes: "mode 1", "modes 1 and 3"."""
-    numbers = [str(k + 1) for k in np.flatnonzero(failed)]
-    text = ", ".join(numbers[:-1]) + " and " + numbers[-1] if len(numbers) > 1 else "".join(numbers)
-    return f"mode{'s' if len(numbers) > 1 else ''} {text}"
-
-
-def _check(name: str, values: np.ndarray, **details: Any) -> ModeCheck:
-    """Return the check of this name; `details` are further words of its warning."""
-    what, limit, least, text = CHECKS[name]
-    with np.errstate(invalid="ignore"):
-        failed, worst = (values < limit, values.min()) if least else (values > limit, values.max())
-    # The factor between two rates is infinite if one of them is 0.
-    by = f"by a factor of {worst:.2g} (limit {limit:g})" if worst < np.inf else f"by more than {limit:g} times"
-    words = {"modes": _named(failed), "worst": worst, "limit": limit, "by": by, "s": "s" if failed.sum() == 1 else ""}
-    words["fewer"] = or_fewer(int(np.argmax(failed)) if failed.any() else 0)  # modes before the first that fails
-    return ModeCheck(name, what, values, limit, least, UnreliableModesWarning(text.format(**words, **details)))

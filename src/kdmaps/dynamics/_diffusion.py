@@ -8,25 +8,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from kdmaps.checks import Check, rules, warn
 from kdmaps.data.correlation import integrated_correlation_time, trajectories_of
 from kdmaps.data.inputs import join_trajectories
 from kdmaps.diagnostics.resampling import cut_blocks
 from kdmaps.dynamics._timescales import lag_of
 from kdmaps.estimators.transformer import ModeTransformer
-from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.selection.lag import checked_lags
 from kdmaps.utils.frames import records
 from kdmaps.utils.notebook import TableCard
 from kdmaps.utils.types import SamplesLike
 from kdmaps.utils.validation import check_positive_number
-from kdmaps.utils.warn import warn
 
 #: Number of parts of the trajectory for jackknife standard errors.
 JACKKNIFE_PARTS = 10
 #: Correlations below this are too noisy to fit their logarithm.
 SMALLEST_CORRELATION = 0.1
-#: Modes disagree if one differs from the common D by more than this many standard errors.
-MOST_DISAGREEMENT = 4
 #: A smaller decay of log ρ over all lags is attributed to rounding.
 SMALLEST_DECAY = 1e-12
 
@@ -155,13 +152,8 @@ def compare_with_trajectory(
     logs = np.log(decay[decaying] / rates[decaying])
     mean = np.average(logs, weights=precision)
     common, disagreement = float(np.exp(mean)), float(np.max(np.abs(logs - mean) * np.sqrt(precision)))
-    if disagreement > MOST_DISAGREEMENT and lag_of(model) is None:
-        warn(
-            f"The modes imply different diffusion constants, by up to {disagreement:.0f} standard errors: the noise "
-            "does not have the same strength along all columns of X, and common_diffusion cannot convert time scales "
-            "to time. Fit pairs of frames with lag=1 and time_step.",
-            UnreliableModesWarning,
-        )
+    if lag_of(model) is None:
+        warn(Check(rules.DISAGREEMENT, disagreement))
     # To first order, log D varies like the relative decay rates; this includes correlations between the modes.
     relative = np.average(fit_left_out[:, 0, decaying] / decay[decaying], weights=precision, axis=1)
     return LagComparison(

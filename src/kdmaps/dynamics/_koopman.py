@@ -8,12 +8,15 @@ from numpy.typing import ArrayLike
 from scipy.optimize import linear_sum_assignment
 
 from kdmaps.bases import ModeBasis
+from kdmaps.checks import Checks, recorded, warn_of
 from kdmaps.data.inputs import join_trajectories
 from kdmaps.diagnostics.projection import Projection, evaluate
 from kdmaps.diagnostics.resampling import Resampling, basic_intervals
-from kdmaps.dynamics._koopman_trust import MAX_NOISE, KoopmanTrust, noise_of, tested, unstable
+from kdmaps.dynamics._koopman_trust import MAX_NOISE, KoopmanTrust, noise_of, reproducibility, tested
 from kdmaps.dynamics._timescales import check_lag
+from kdmaps.estimators.arguments import model_and_samples
 from kdmaps.estimators.transformer import ModeTransformer, checked_source
+from kdmaps.exceptions import NotApplicable, Undetermined
 from kdmaps.forms.moments import chunk_rows
 from kdmaps.spectrum.directed import Eigenfunctions, eigenfunctions, invariant_functions, smallest_residuals, two_sided
 from kdmaps.summary import show_interval
@@ -22,7 +25,6 @@ from kdmaps.utils.notebook import TableCard
 from kdmaps.utils.numbers import rounded
 from kdmaps.utils.types import RandomStateLike, SamplesLike
 from kdmaps.utils.validation import checked_values, checked_weight, unit_weight
-from kdmaps.utils.warn import warn
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +40,7 @@ class Koopman(TableCard):
     intervals: np.ndarray | None = None
     samples: np.ndarray | None = None  #: (n_resamples, r) complex: eigenvalues of the resamples; None without X.
     trust: KoopmanTrust | None = None  #: Tests on held-out frames; None without X, or without three frames in a row.
+    checks: Checks = field(default_factory=Checks, repr=False)  #: Checks of the frames and of the eigenfunctions.
     _model: Any = field(default=None, repr=False)
     _functions: Any = field(default=None, repr=False)  # f, then g
     _spectrum: Any = field(default=None, repr=False)
@@ -234,6 +237,7 @@ class Koopman(TableCard):
         return f"Oscillation with period {period}, decay rate {decay}" if turning else f"Slowest decay rate {decay}"
 
 
+@recorded
 def koopman(
     model: ModeTransformer,
     X: SamplesLike = None,
@@ -300,10 +304,13 @@ def koopman(
     True
     """
     resampling = Resampling(n_resamples, confidence, random_state)
+    model, X = model_and_samples(model, X, ModeTransformer)
     check_lag(model)
     fitted: Any = getattr(model, "best_estimator_", model)
     if fitted.right_modes_ is None:
-        raise ValueError("model was fitted with reversible=True; its rates are real. Fit it with reversible=False.")
+        raise NotApplicable(
+            "model was fitted with {reversible:True}; its rates are real. Fit it with {reversible:False}."
+        )
     modes, basis, sums = fitted.modes_, fitted.basis_, two_sided(fitted.moments_)
     first, second = invariant_functions(sums, basis.ridge, fitted.regularization, len(modes.eigenvalues))
     both = np.hstack([first, second])
@@ -321,14 +328,9 @@ def koopman(
         found |= {"_frames": known, **_intervals(frames, spectrum, duration, resampling)}
         trust, found["_folds"] = tested(fitted, spectrum.values, first @ spectrum.right, source, groups, weight, frames)
         found["trust"] = trust
-        raised = [] if trust is None else trust.warnings()
-    else:
-        stored = getattr(model, "trust_", None)
-        tests = [getattr(stored, name, None) for name in ("eigenfunctions", "overfit")]
-        agreement, overfit = (limit if one is None else one for one, limit in zip(tests, (1.0, 0.0), strict=True))
-        raised = unstable(*np.atleast_1d(agreement, overfit))[1]
-    for warning in raised:
-        warn(warning)
+        warn_of([] if trust is None else trust.checks)
+    elif model.trust_ is not None and model.trust_.eigenfunctions is not None and model.trust_.overfit is not None:
+        warn_of(reproducibility(model.trust_.eigenfunctions, model.trust_.overfit))
     return Koopman(spectrum.values, _rates(spectrum.values, duration), duration, **found)
 
 
@@ -359,7 +361,7 @@ def _intervals(
                 others = eigenfunctions(two_sided(moments.combine(counts))).values
                 samples.append(others[linear_sum_assignment(np.abs(others - values[:, None]))[1]])
     except np.linalg.LinAlgError as error:
-        raise ValueError("X does not determine the eigenfunctions; use longer trajectories, or X=None.") from error
+        raise Undetermined("X does not determine the eigenfunctions; use longer trajectories, or X=None.") from error
     # Relative to λ, so that no rate jumps by 2π/τ where eigenvalues are negative.
     changes, rates = np.log(np.array(samples) / values) / duration, _rates(values, duration)
     n, level = len(frames.blocks), resampling.confidence

@@ -6,22 +6,17 @@ from typing import Any
 import numpy as np
 
 from kdmaps.bases import LandmarkBasis, ModeBasis
+from kdmaps.checks import Check, muted, rules
 from kdmaps.data.pairs import make_pairs, paired_rows
 from kdmaps.data.sources import ArraySource
 from kdmaps.diagnostics.projection import Projection
-from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.forms.lagged import LaggedForm
 from kdmaps.selection.folds import FOLDS, make_folds, make_splits
 from kdmaps.selection.plan import FitSpec
 from kdmaps.spectrum.directed import excess, refit, smoothest, two_sided
 from kdmaps.utils.frames import aligned
 from kdmaps.utils.notebook import TableCard
-from kdmaps.utils.warn import muted
 
-#: Smallest mean squared cosine between an eigenfunction and its counterparts in the folds.
-MIN_AGREEMENT = 0.8
-#: Largest `KoopmanTrust.overfit`, a tenth of the predictable part of an eigenfunction after one lag.
-MAX_EXCESS = 0.1
 #: Bounds of `KoopmanTrust.limits`, two standard errors √(k/n) of a correlation after k lags in n frames; with eight
 #: decay times these are 0.4. In the time in which half of the variance is forgotten, 0.05 is a decay that is wrong by
 #: 14 %, or a phase by 3°; polynomials on a limit cycle, whose decay rates are 1.6 times too large, have 0.08.
@@ -55,7 +50,8 @@ class KoopmanTrust(TableCard):
     @property
     def ok(self) -> np.ndarray:
         """True for eigenfunctions that pass all three tests; (r,)."""
-        return (self.agreement >= MIN_AGREEMENT) & (self.overfit <= MAX_EXCESS) & (self.residuals <= self.limits)
+        open_ = self.residuals > self.limits
+        return ~np.any([check.failed for check in reproducibility(self.agreement, self.overfit)], axis=0) & ~open_
 
     def __repr__(self) -> str:
         titles, rows = self.cells()
@@ -72,41 +68,24 @@ class KoopmanTrust(TableCard):
             for k, (ok, agreement, overfit, residual, limit) in enumerate(columns, start=1)
         ]
 
-    def warnings(self) -> list[UnreliableModesWarning]:
-        """Return one warning for each cause."""
-        poor, found = unstable(self.agreement, self.overfit)
-        open_ = ~poor & (self.residuals > self.limits)
-        if open_.any():
-            worst = np.argmax(np.where(open_, self.residuals / self.limits, 0))
-            found.append(
-                UnreliableModesWarning(
-                    f"The features do not contain eigenfunction(s) {_numbers(open_)} of the Koopman operator: "
-                    f"correlations on held-out frames after {self.steps[worst]} lags differ from the prediction by "
-                    f"{self.residuals[worst]:.0%} (limit {self.limits[worst]:.0%}), and decay rates are too large. Use "
-                    "more n_features, a kernel chosen by AdaptiveDiffusionMap, a longer lag, or inputs that contain "
-                    "the state."
-                )
-            )
-        return found
+    @property
+    def checks(self) -> list[Check]:
+        """The checks of these numbers; eigenfunctions that other frames do not reproduce have no residual."""
+        reproduced = reproducibility(self.agreement, self.overfit)
+        poor = np.any([check.failed for check in reproduced], axis=0)
+        relative = np.where(poor, np.nan, self.residuals / self.limits)
+        worst = 0 if poor.all() else int(np.nanargmax(relative))
+        words = {
+            "steps": int(self.steps[worst]),
+            "residual": float(self.residuals[worst]),
+            "most": float(self.limits[worst]),
+        }
+        return reproduced if poor.all() else [*reproduced, Check(rules.KOOPMAN_OPEN, relative, words=words)]
 
 
-def unstable(agreement: np.ndarray, overfit: np.ndarray) -> tuple[np.ndarray, list[UnreliableModesWarning]]:
-    """Return which eigenfunctions other frames do not reproduce, (r,), and a warning about these."""
-    poor = (agreement < MIN_AGREEMENT) | (overfit > MAX_EXCESS)
-    if not poor.any():
-        return poor, []
-    return poor, [
-        UnreliableModesWarning(
-            f"Eigenfunction(s) {_numbers(poor)} of the Koopman operator are not reproducible: the folds agree by "
-            f"{agreement[poor].min():.2f} (limit {MIN_AGREEMENT:g}), and held-out frames leave up to "
-            f"{overfit[poor].max():.2f} more unexplained (limit {MAX_EXCESS:g}). Use a longer trajectory or fewer "
-            "n_components."
-        )
-    ]
-
-
-def _numbers(chosen: np.ndarray) -> str:
-    return ", ".join(str(k + 1) for k in np.flatnonzero(chosen))
+def reproducibility(agreement: np.ndarray, overfit: np.ndarray) -> list[Check]:
+    """Check whether other frames reproduce eigenfunctions."""
+    return [Check(rules.KOOPMAN_UNSTABLE, agreement), Check(rules.KOOPMAN_OVERFIT, overfit)]
 
 
 def tested(

@@ -9,13 +9,14 @@ matter, so the frames need not be in equilibrium. Thiede, Giannakis, Dinner and 
 (2019); stopped pairs: Strahan et al., J. Chem. Theory Comput. 17, 2948 (2021).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from kdmaps.checks import Check, Checks, recorded, rules, warn
 from kdmaps.data.inputs import join_trajectories
 from kdmaps.diagnostics.committor import flux_and_rates
 from kdmaps.diagnostics.projection import Projection
@@ -24,14 +25,13 @@ from kdmaps.dynamics._states import CoarseStates
 from kdmaps.dynamics._timescales import project_model
 from kdmaps.estimators.committor import AdaptiveCommittor
 from kdmaps.estimators.transformer import ModeTransformer
-from kdmaps.exceptions import UnreliableModesWarning
+from kdmaps.exceptions import Undetermined
 from kdmaps.summary import show_interval
 from kdmaps.utils.frames import aligned, check_rows, join_rows, records, with_ends
 from kdmaps.utils.notebook import TableCard, card
 from kdmaps.utils.numbers import rounded
 from kdmaps.utils.threads import slices
 from kdmaps.utils.types import RandomStateLike, SamplesLike
-from kdmaps.utils.warn import warn
 
 #: Frames whose values in all resamples are held in memory at a time.
 CHUNK_FRAMES = 2**14
@@ -51,6 +51,7 @@ class Committor(TableCard):
     flux_interval: np.ndarray  #: (2,): 95 % interval.
     rate_interval: np.ndarray  #: (2,)
     reverse_rate_interval: np.ndarray  #: (2,)
+    checks: Checks = field(default_factory=Checks)  #: Checks of the frames and of the intervals.
 
     def cells(self) -> tuple[list[str], list[list[str]]]:
         """Return titles and rows of a table of the flux and the rates."""
@@ -77,6 +78,7 @@ class PassageTimes(TableCard):
     times: np.ndarray
     intervals: np.ndarray  #: (m, m, 2): confidence intervals.
     confidence: float  #: Confidence level of the intervals.
+    checks: Checks = field(default_factory=Checks, repr=False)  #: Checks of the frames and of the states.
 
     def table(self) -> list[dict[str, Any]]:
         """Return one row of plain data for each pair of states, for example for `pandas.DataFrame`."""
@@ -113,6 +115,11 @@ class RateMatrix:
     #: Committors from the first to the second of two labels; from the second to the first it is 1 - q.
     committors: dict[tuple[int, int], AdaptiveCommittor]
 
+    @property
+    def checks(self) -> Checks:
+        """All checks of all committors; of several that fail, the first."""
+        return Checks(check for committor in self.committors.values() for check in committor.checks)
+
     def cells(self) -> tuple[list[str], list[list[str]]]:
         """Return titles and rows of a table with one row for each initial state."""
         rows = [[str(name), *(f"{x:.3g}" for x in own)] for name, own in zip(self.labels, self.rates, strict=True)]
@@ -126,6 +133,7 @@ class RateMatrix:
         return card(f"Rates between {len(self.labels)} states, by label", *self.cells())
 
 
+@recorded
 def committor(
     model: ModeTransformer,
     X: SamplesLike,
@@ -208,6 +216,7 @@ def committor(
     return Committor(values, errors, *quantities.tolist(), *intervals)
 
 
+@recorded
 def mean_first_passage_times(
     model: ModeTransformer,
     X: SamplesLike,
@@ -266,13 +275,8 @@ def mean_first_passage_times(
     projection = project_model(model, X, groups)
     labels = _labels(states, lengths, len(projection.rows))
     names = _names(labels)
-    if (labels >= 0).all():
-        warn(
-            "Every frame belongs to a state, so passage times are probably too short: paths cross the border between "
-            "two states back and forth. Label the frames between states -1, as CoarseStates.cores does. This does not "
-            "concern discrete states without intermediate frames.",
-            UnreliableModesWarning,
-        )
+    outside = float(np.mean(labels < 0))
+    warn(Check(rules.TOUCHING_STATES, outside, np.finfo(float).tiny))
     member = labels[projection.rows] == names[:, None]
     counts = resampling.all_and_counts(len(projection.blocks))
     found = np.stack([_times_to(projection, member, j, counts) for j in range(len(names))], -1)
@@ -282,7 +286,7 @@ def mean_first_passage_times(
     usable = np.all(np.isfinite(logs[:, between]), axis=1)  # all times positive
     known = logs[1:][usable[1:]]
     if not usable[0] or len(known) < 2:
-        raise ValueError("X contains too few transitions between states; use fewer states or longer trajectories.")
+        raise Undetermined("X contains too few transitions between states; use fewer states or longer trajectories.")
     intervals = np.exp(basic_intervals(logs[0], known, confidence, len(projection.blocks)))
     intervals[~between] = 0
     return PassageTimes(names, found[0], intervals, float(confidence))
@@ -405,7 +409,7 @@ def _names(labels: np.ndarray) -> np.ndarray:
     """Return the labels of the states."""
     names = np.unique(labels[labels >= 0])
     if len(names) < 2:
-        raise ValueError(f"states must contain at least two states (labels 0, 1, …), got {len(names)}.")
+        raise Undetermined("states must contain at least two states (labels 0, 1, …), got {count}.", count=len(names))
     return names
 
 

@@ -13,9 +13,11 @@ from scipy.spatial.distance import cdist
 from sklearn.base import BaseEstimator
 from sklearn.cluster import KMeans
 
+from kdmaps.checks import Check, Checks, rules
 from kdmaps.data.correlation import trajectories_of
 from kdmaps.data.inputs import join_trajectories
 from kdmaps.data.sources import ArraySource
+from kdmaps.exceptions import Undetermined
 from kdmaps.spectrum.modes import rate_ratios
 from kdmaps.utils.frames import join_rows
 from kdmaps.utils.notebook import TableCard
@@ -74,6 +76,11 @@ class CoarseStates(TableCard):
     #: Largest density half-way between two states, relative to the density at the less dense one: below 0.3 for states
     #: that are clearly separated in the space of the modes, 1 or more for parts of one state. NaN if unknown.
     valley: float = np.nan
+
+    @property
+    def checks(self) -> Checks:
+        """Whether the states are separate clusters, if that is known."""
+        return Checks([] if np.isnan(self.valley) else [Check(rules.SEPARATE_STATES, self.valley)])
 
     def __repr__(self) -> str:
         method = "PCCA+" if self.centres is None else "clusters"
@@ -425,7 +432,7 @@ def _outermost(modes: np.ndarray) -> np.ndarray:
     try:
         return modes[ConvexHull(modes).vertices]
     except QhullError:
-        raise ValueError("modes are constant or linearly dependent on the samples; use fewer n_states.") from None
+        raise Undetermined("modes are constant or linearly dependent on the samples; use fewer n_states.") from None
 
 
 def _inner_simplex(rows: np.ndarray) -> np.ndarray:

@@ -7,25 +7,24 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
+from kdmaps.checks import Check, recorded, rules, warn
 from kdmaps.data.inputs import join_trajectories
 from kdmaps.diagnostics.projection import Projection, project
 from kdmaps.diagnostics.resampling import Resampling
+from kdmaps.estimators.arguments import model_and_samples
 from kdmaps.estimators.forecast import Forecast as Forecast
 from kdmaps.estimators.transformer import ModeTransformer, checked_source
-from kdmaps.exceptions import UnreliableModesWarning
+from kdmaps.exceptions import NotApplicable
 from kdmaps.selection.lag import ImpliedTimescales as ImpliedTimescales
 from kdmaps.selection.lag import LagChoice as LagChoice
 from kdmaps.selection.lag import checked_lags, scan_lags
 from kdmaps.selection.lag import choose_lag as choose_lag
 from kdmaps.utils.types import RandomStateLike, SamplesLike
 from kdmaps.utils.validation import checked_weight
-from kdmaps.utils.warn import warn
 
 #: Number of functions of the model that represent equilibrium weights. In 50 runs of one relaxation time from one well,
 #: time scales were 0.85, 0.90 and 0.92 of the exact ones with 2, 4 and 8 functions, and the same with 50.
 FUNCTIONS = 10
-#: Largest part of equilibrium weights that may be negative before they are set to 0.
-NEGATIVE = 0.1
 
 
 def implied_timescales(
@@ -134,16 +133,12 @@ def equilibrium_weights(model: ModeTransformer, X: SamplesLike, *, groups: Array
     weights = functions @ np.linalg.svd(change)[0][:, -1]
     weights = weights * np.sign(weights.sum())
     negative = -weights[weights < 0].sum() / np.abs(weights).sum()
-    if negative > NEGATIVE:
-        warn(
-            f"The equilibrium weights are unreliable: {negative:.0%} of them is negative (limit {NEGATIVE:.0%}) and "
-            "set to 0. The runs have too few transitions between states; use longer or more runs.",
-            UnreliableModesWarning,
-        )
+    warn(Check(rules.EQUILIBRIUM_WEIGHTS, float(negative)))
     weights = np.maximum(weights, 0)
     return projection.in_order_of_rows(weights / weights.mean())
 
 
+@recorded
 def forecast(
     model: ModeTransformer,
     X: SamplesLike,
@@ -193,6 +188,7 @@ def forecast(
     >>> bool(abs(later.values[1, 0] - (turn**10).real) < 0.1)
     True
     """
+    model, X = model_and_samples(model, X, ModeTransformer)
     check_lag(model)
     return model._forecast(X, values, times, at, sample_weight, groups)
 
@@ -205,6 +201,7 @@ def project_model(
     n_functions: int | None = None,
 ) -> Projection:
     """Evaluate the leading functions of a model with a lag at all frames; `n_functions` as in `project`."""
+    model, X = model_and_samples(model, X, ModeTransformer)
     check_lag(model)
     fitted: Any = getattr(model, "best_estimator_", model)
     X, groups, _ = join_trajectories(X, groups, sample_weight)
@@ -225,15 +222,10 @@ def project_model(
 def check_lag(model: ModeTransformer) -> None:
     """Raise unless a model was fitted to pairs of frames."""
     check_is_fitted(model)
-    if hasattr(model, "named_steps"):
-        raise ValueError(
-            f"model is a {type(model).__name__}; pass its last step and the transformed frames: "
-            "(pipeline[-1], pipeline[:-1].transform(X), ...)."
-        )
     if lag_of(model) is None:
-        raise ValueError(
-            f"model ({type(model).__name__}) was fitted without a lag, so its time scales do not refer to time. Fit it "
-            "with lag=1 (in frames) and time_step."
+        raise NotApplicable(
+            "model was fitted without a lag, so its time scales do not refer to time. Fit it with {lag:1} (in frames) "
+            "and {time_step}."
         )
 
 
@@ -250,7 +242,7 @@ def is_directed(model: ModeTransformer) -> bool:
 def check_reversible(model: ModeTransformer) -> None:
     """Raise for a model fitted with reversible=False."""
     if is_directed(model):
-        raise ValueError(
-            "model was fitted with reversible=False, but this analysis assumes equilibrium. Fit it with "
-            "reversible=True."
+        raise NotApplicable(
+            "model was fitted with {reversible:False}, but this analysis assumes equilibrium. Fit it with "
+            "{reversible:True}."
         )

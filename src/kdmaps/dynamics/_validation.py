@@ -7,28 +7,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from kdmaps.checks import Check, Checks, muted, rules, warn_of
 from kdmaps.data.inputs import as_source, join_trajectories
 from kdmaps.data.sources import ArraySource
 from kdmaps.diagnostics.projection import Projection
 from kdmaps.diagnostics.resampling import MIN_BLOCKS, Resampling, basic_intervals, joint_intervals
 from kdmaps.dynamics._states import CoarseStates, coarse_states
 from kdmaps.dynamics._timescales import check_reversible, is_directed, project_model
+from kdmaps.estimators.arguments import model_and_samples
 from kdmaps.estimators.transformer import ModeTransformer
-from kdmaps.exceptions import UnreliableModesWarning
+from kdmaps.exceptions import Undetermined
 from kdmaps.forms.moments import Moments
 from kdmaps.selection.lag import STEEP, ImpliedTimescales, checked_lags, default_lags, scan_lags, some_frames
 from kdmaps.spectrum.directed import propagator
-from kdmaps.spectrum.modes import Check
 from kdmaps.summary import count_frames
 from kdmaps.utils.frames import records, with_ends
 from kdmaps.utils.notebook import TableCard, card, warning_lines
 from kdmaps.utils.types import RandomStateLike, SamplesLike
 from kdmaps.utils.validation import check_positive_integer, checked_weight
-from kdmaps.utils.warn import muted, warn
 
 #: Differences of autocorrelations or probabilities below the first are negligible, even if they are significant;
 #: differences beyond the second must be excluded before a test is passed.
-SMALL, LARGE = 0.02, 0.1
+SMALL, LARGE = rules.CHAPMAN_KOLMOGOROV.limit, rules.CHAPMAN_KOLMOGOROV.decided
 #: Maximum number of frames used by `validate`; more would hardly change the result.
 MOST_FRAMES = 100_000
 #: Multiples of the lag that `validate` predicts, where trajectories are long enough.
@@ -75,6 +75,20 @@ class ChapmanKolmogorov(TableCard):
             return False
         inside = np.all(np.abs(self.difference_intervals) < LARGE) and self.n_blocks >= MIN_BLOCKS
         return True if inside else None
+
+    @property
+    def check(self) -> Check:
+        """The check of the mean differences; too few blocks decide nothing, unless the test failed."""
+        low, high = np.moveaxis(self.difference_intervals, -1, 0).reshape(2, -1)
+        if self.passed is None and self.n_blocks < MIN_BLOCKS:
+            low, high = np.full_like(low, -np.inf), np.full_like(high, np.inf)
+        words = {"steps": len(self.steps), "result": self.outcome}
+        return Check(rules.CHAPMAN_KOLMOGOROV, self.differences.ravel(), interval=(low, high), words=words)
+
+    @property
+    def checks(self) -> Checks:
+        """The check of the mean differences."""
+        return Checks([self.check])
 
     @property
     def outcome(self) -> str:
@@ -255,50 +269,32 @@ class Validation:
         """A sentence about the lag from which the implied time scales are flat."""
         flat = self.implied.plateau
         if flat is None or self.flat is None:
-            return str(self._check_flat().warning)
-        own, first = count_frames(self.lag), count_frames(flat)
+            return self._check_flat().say()
+        lag, first = count_frames(self.lag), count_frames(flat)
         text = f"Implied time scales of the fitted model are flat within their errors from a lag of {first} on."
         if self.flat:
-            return text + ("" if flat == self.lag else f" The lag of {own} is long enough.")
-        return f"{text} They differ at the lag of {own}; compare with a fit at {first}."
+            return text + ("" if flat == self.lag else f" The lag of {lag} is long enough.")
+        return f"{text} They differ at the lag of {lag}; compare with a fit at {first}."
 
-    def checks(self) -> list[Check]:
-        """Return the tests with their limits and, for failed tests, a warning."""
+    @property
+    def checks(self) -> Checks:
+        """The tests with their limits."""
         # A plateau that begins after the lag is not a failure: one lag in twenty misses an interval by chance, and the
         # difference is usually small.
         later = self.implied.plateau is not None and self.flat is False
-        found = [] if later else [self._check_flat()]
-        if (test := self.chapman) is not None:
-            what = "Chapman–Kolmogorov test, largest mean difference"
-            value = f"{test.differences.flat[np.argmax(np.abs(test.differences))]:+.2g}"
-            warning = UnreliableModesWarning(
-                f"Chapman–Kolmogorov test of {len(test.steps)} lags {test.outcome}: one lag does not predict the "
-                "autocorrelation after several. Use a longer lag, or inputs that contain every slow coordinate."
-            )
-            limit = f"between {-SMALL:g} and {SMALL:g}, with its error"
-            found.append(Check(what, value, limit, warning if test.passed is False else None))
-        return found
-
-    def warnings(self) -> list[UnreliableModesWarning]:
-        """Return the warnings of the failed tests."""
-        return [check.warning for check in self.checks() if check.warning is not None]
+        tests = [] if later else [self._check_flat()]
+        return Checks(tests if self.chapman is None else [*tests, self.chapman.check])
 
     def _check_flat(self) -> Check:
-        what, limit = "lag in frames from which implied time scales are flat", f"{self.lag}, the lag, or less"
-        if self.flat:
-            return Check(what, str(self.implied.plateau), limit, None)
-        warning = UnreliableModesWarning(
-            "Implied time scales of the fitted model are not flat within their errors at any lag up to "
-            f"{count_frames(int(self.implied.lags[-1]))}: they depend on the lag. Use longer trajectories, or inputs "
-            "that contain every slow coordinate."
-        )
-        if self.flat is None:
-            warning = UnreliableModesWarning(
-                f"The trajectories are too short to tell whether the lag of {count_frames(self.lag)} is long enough: "
-                f"from {self.implied.n_blocks} independent blocks, changes of implied time scales by {STEEP:.0%} "
-                "cannot be excluded. Use longer trajectories."
-            )
-        return Check(what, "none" if self.flat is False else "unknown", limit, warning)
+        words = {
+            "longest": count_frames(int(self.implied.lags[-1])),
+            "own": count_frames(self.lag),
+            "blocks": self.implied.n_blocks,
+            "steep": STEEP,
+        }
+        plateau = self.implied.plateau or self.lag
+        value = {True: plateau, False: np.inf, None: np.nan}[self.flat]
+        return Check(rules.NOT_FLAT, value, self.lag, words=words)
 
     def __repr__(self) -> str:
         words = {True: "are flat", False: "are not flat", None: "may or may not be flat"}[self.flat]
@@ -308,10 +304,8 @@ class Validation:
         return "\n".join([first, repr(self.implied), *([] if self.chapman is None else [repr(self.chapman)])])
 
     def _repr_html_(self) -> str:
-        rows = [[check.what, check.value, check.limit] for check in self.checks()]
         parts = [self.implied._repr_html_(), *([] if self.chapman is None else [self.chapman._repr_html_()])]
-        warnings = warning_lines(map(str, self.warnings()))
-        return card(repr(self).partition("\n")[0], ("test", "value", "limit"), rows, warnings, *parts)
+        return card(repr(self).partition("\n")[0], *self.checks.cells(), warning_lines(self.checks), *parts)
 
 
 def validate(
@@ -357,6 +351,7 @@ def validate(
     >>> tests.flat, tests.predicts
     (True, True)
     """
+    model, X = model_and_samples(model, X, ModeTransformer)
     resampling = Resampling(n_resamples, confidence, random_state)
     X, groups, _ = join_trajectories(X, groups, sample_weight)
     source = as_source(X)
@@ -373,12 +368,11 @@ def validate(
                 implied = scan_lags(projection, checked_lags(lags, projection.longest), resampling)
                 break
         else:
-            raise ValueError("X is too short for tests of the lag; use longer trajectories or a shorter lag.")
+            raise Undetermined("X is too short for tests of the lag; use longer trajectories or a shorter lag.")
         steps, chapman = min(STEPS, (projection.longest - 1) // projection.lag), None
         if steps > 1:
             modes = project_model(model, frames, groups, weight, n_functions=1)
             chapman = _test_predictions(modes, steps, resampling)
     tests = Validation(projection.lag, implied, chapman)
-    for warning in tests.warnings():
-        warn(warning)
+    warn_of(tests.checks)
     return tests

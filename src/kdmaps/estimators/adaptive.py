@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from kdmaps.checks import Check
 from kdmaps.estimators.search import KernelSearchCV, SearchedModes
 from kdmaps.forms.tangent import DiffusionLike
 from kdmaps.kernels import Gaussian, Kernel, Metric
@@ -164,7 +165,7 @@ class AdaptiveDiffusionMap(SearchedModes):
     progress: bool = False
     search: KernelSearchCV | None = None
 
-    def _fit(self, X: SamplesLike, sample_weight: ArrayLike | None, groups: ArrayLike | None) -> list[Warning]:
+    def _fit(self, X: SamplesLike, sample_weight: ArrayLike | None, groups: ArrayLike | None) -> list[Check]:
         settings = self._search_settings()
         goal = "heldout" if isinstance(self.refine, bool) else self.refine
         make_objective(goal, self.n_components)  # an invalid objective is reported before the search

@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from kdmaps.bases import Basis, ModeBasis
-from kdmaps.data.check import warn_of
+from kdmaps.checks import Checks, collected, warn_of
 from kdmaps.data.distances import Support
-from kdmaps.data.findings import CheckedRows, dominating_weights
+from kdmaps.data.findings import CheckedRows, run_checks
 from kdmaps.data.inputs import join_trajectories
 from kdmaps.data.sources import ArraySource, gather
 from kdmaps.diagnostics.committor import CommittorTrust
@@ -21,7 +21,6 @@ from kdmaps.diagnostics.resampling import Resampling
 from kdmaps.estimators.committor_fit import CONFIDENCE, CommittorFit, boundary_sides, fit_committor, search_kernel
 from kdmaps.estimators.fit import Columns
 from kdmaps.estimators.transformer import FittedEstimator, checked_source, read_samples
-from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.forms.diffusion import is_per_sample
 from kdmaps.forms.tangent import DiffusionLike, TangentSpaces, checked_tensor
 from kdmaps.kernels import Kernel
@@ -39,7 +38,6 @@ from kdmaps.utils.validation import (
     seed_of,
     unit_weight,
 )
-from kdmaps.utils.warn import warn
 
 #: Quantities of tables, and their names.
 NAMES = {
@@ -78,6 +76,7 @@ class FittedCommittor(FittedEstimator):
     candidates_: list[dict[str, Any]]
     support_: Support
     tangents_: TangentSpaces | None
+    checks_: Checks
     _fit: CommittorFit
 
 
@@ -125,7 +124,7 @@ class AdaptiveCommittor(FittedCommittor):
     mean_first_passage_time_, mean_first_passage_time_interval_ : float, and ndarray of shape (2,)
         1/`rate_`: mean time from the entry into A to the next entry into B.
     trust_ : kdmaps.diagnostics.committor.CommittorTrust
-        Reliability: `trust_.ok`, `trust_.reasons`, numbers of samples between the sets and of samples that carry the
+        Reliability: `trust_.ok`, `trust_.checks`, numbers of samples between the sets and of samples that carry the
         flux, boundary values, overshoot.
     kernel_, basis_, regularization_ :
         The choice.
@@ -198,16 +197,23 @@ class AdaptiveCommittor(FittedCommittor):
         check_rows(X, y=y)
         X, groups, lengths = join_trajectories(X, groups, sample_weight)
         data, groups, columns, kept = self._data(X, y, sample_weight, groups, lengths, seed)
-        few = None if sample_weight is None else dominating_weights(CheckedRows(data.X, kept, data.share, None, None))
-        warn_of([] if few is None else [few])
-        search, found = search_kernel(data, groups, most, n_features, self.basis, self.cv, self.progress)
-        fitted = fit_committor(data, search, found, groups, resampling)
-        row = fitted.trust.overshoot_row
-        fitted = replace(fitted, trust=replace(fitted.trust, overshoot_row=int(kept[row])))
-        self._publish(columns, fitted)
-        for reason in fitted.trust.reasons:
-            warn(reason, UnreliableModesWarning)
-        return self
+        names = None if columns.names is None else list(columns.names)
+        share = None if sample_weight is None else data.share
+        rows = CheckedRows(data.X, kept, share, None if groups is None else np.asarray(groups), names)
+        with collected() as checks:
+            warn_of(run_checks(rows, diffusion=self.diffusion is not None))
+            search, choice = search_kernel(data, groups, most, n_features, self.basis, self.cv, self.progress)
+            fitted = fit_committor(data, search, choice, groups, resampling)
+            row = int(kept[fitted.trust.overshoot_row])
+            fitted = replace(fitted, trust=replace(fitted.trust, overshoot_row=row))
+            warn_of(fitted.trust.checks)
+        return self._publish(columns, fitted, Checks(checks))
+
+    @property
+    def checks(self) -> Checks:
+        """All checks of the data and of the committor that the fit has made."""
+        check_is_fitted(self)
+        return self.checks_
 
     def _data(
         self, X: Any, y: Any, sample_weight: Any, groups: Any, lengths: Any, seed: int
@@ -232,8 +238,8 @@ class AdaptiveCommittor(FittedCommittor):
     def _card(self) -> str:
         if not hasattr(self, "trust_"):
             return ""
-        title = f"Committor from A to B: {self.trust_.between} samples between the sets"
-        return card(title, ("", "value", "95 % interval"), quantity_rows(self), warning_lines(self.trust_.reasons))
+        title = f"Committor from A to B: {self.trust_.between} samples between the sets; {self.checks_.headline()}"
+        return card(title, ("", "value", "95 % interval"), quantity_rows(self), warning_lines(self.checks_))
 
     def predict(self, X: SamplesLike) -> Any:
         """Return the committor, from 0 to 1, at any points.
@@ -323,8 +329,9 @@ class AdaptiveCommittor(FittedCommittor):
     def _function(self) -> ModeBasis:
         return ModeBasis(self.basis_, self.coefficients_, self.offset_)
 
-    def _publish(self, columns: Columns, fitted: CommittorFit) -> Self:
-        self._set_attributes(columns, fitted.attributes())
+    def _publish(self, columns: Columns, fitted: CommittorFit, checks: Checks) -> Self:
+        checks = checks if len(checks) else Checks(fitted.trust.checks)
+        self._set_attributes(columns, {**fitted.attributes(), "checks_": checks})
         self._fit = fitted
         return self
 

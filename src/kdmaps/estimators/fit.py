@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kdmaps.bases import Basis, BasisSpec, LandmarkBasis
+from kdmaps.checks import Check, Checks, Subject
 from kdmaps.data.check import warn_of_data, warn_of_preview
 from kdmaps.data.distances import Support, resolve_bandwidth
 from kdmaps.data.pairs import Tail, check_steps
@@ -25,7 +26,7 @@ from kdmaps.selection.lag import ImpliedTimescales, choose_lag
 from kdmaps.selection.plan import FitSpec
 from kdmaps.spectrum.directed import modes_of
 from kdmaps.spectrum.modes import Modes
-from kdmaps.spectrum.pencil import single_precision_warnings
+from kdmaps.spectrum.pencil import single_precision_check
 from kdmaps.utils.types import RandomStateLike
 from kdmaps.utils.validation import check_positive_number, seed_of
 
@@ -80,23 +81,35 @@ class Fit:
     trust: Trust | None = None
     support: Support | None = None  # the range of the samples
     lag_choice: ImpliedTimescales | None = None  # time scales that determined the lag, for lag="auto"
+    raised: tuple[Check, ...] = ()  # checks of the data and of every step before the modes
     partial: PartialState = field(default_factory=PartialState)
 
     def attributes(self) -> dict[str, Any]:
         """Return the fitted attributes of an estimator."""
         evidence = None if self.trust is None else self.trust.evidence
-        found = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "partial"}
-        found |= {name: getattr(self.modes, name) for name in ("coefficients", "eigenvalues", "rates", "timescales")}
-        found |= {name: getattr(evidence, name, None) for name in ("energy_samples", "variance_samples")}
-        found |= {"kernel": self.basis.kernel, "lag": self.modes.clock.lag}
-        return {f"{name}_": value for name, value in found.items()}
+        inner = ("partial", "raised")
+        values = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in inner}
+        values |= {name: getattr(self.modes, name) for name in ("coefficients", "eigenvalues", "rates", "timescales")}
+        values |= {name: getattr(evidence, name, None) for name in ("energy_samples", "variance_samples")}
+        values |= {"kernel": self.basis.kernel, "lag": self.modes.clock.lag}
+        return {f"{name}_": value for name, value in values.items()}
 
-    def warnings(self) -> list[Warning]:
-        """Return reasons not to trust the modes."""
-        found: list[Warning] = list(self.modes.warnings())
+    @property
+    def checks(self) -> Checks:
+        """All checks of the fit: of the data, of the modes and of their rates."""
+        return Checks([*self.raised, *self.of_modes])
+
+    @property
+    def of_modes(self) -> list[Check]:
+        """Checks of the modes and of their rates."""
+        checks = self.modes.checks
         if self.basis.dtype == np.float32:
-            found += single_precision_warnings(self.moments, self.modes.coefficients)
-        return found if self.trust is None else [*found, *self.trust.warnings()]
+            checks.append(single_precision_check(self.moments, self.modes.coefficients))
+        if self.trust is None:
+            return checks
+        if self.trust.held_out is not None:  # held-out samples have measured what a single fit estimates
+            checks = [check for check in checks if check.rule.subject is not Subject.ESTIMATE]
+        return [*checks, *self.trust.checks]
 
 
 def spec_of(cls: Any, estimator: Any) -> Any:
@@ -116,8 +129,11 @@ def fit_modes(
     check_groups(groups, source.n_samples)  # before frames of earlier chunks are added
     tail, choice = None, None
     if before is None:
-        given = {"lag": spec.fit.lag, "time_step": spec.fit.time_step}
-        warn_of_data(source, weight, groups, folds=spec.fit.rates == "cross-fitted", **given)
+        folds = spec.fit.rates == "cross-fitted"
+        units = spec.fit.diffusion is not None
+        warn_of_data(
+            source, weight, groups, folds=folds, lag=spec.fit.lag, time_step=spec.fit.time_step, diffusion=units
+        )
         fit, choice = with_lag(spec.fit, source, weight, groups, spec.seed)
     else:
         clock = before.modes.clock
@@ -245,7 +261,8 @@ def _preview(source: Source, spec: ModelSpec, weight: np.ndarray | None) -> Samp
 def _make_basis(source: Source, spec: ModelSpec, sample: Sample) -> Basis:
     """Make the basis for samples like these."""
     X, weight = sample.counted(spec.fit.n_components)
-    warn_of_preview(source, sample, folds=spec.fit.rates == "cross-fitted")
+    folds = spec.fit.rates == "cross-fitted"
+    warn_of_preview(source, sample, folds=folds, diffusion=spec.fit.diffusion is not None)
     kernel = spec.kernel
     if not isinstance(kernel, Kernel):
         kernel = make_kernel(kernel, resolve_bandwidth(spec.bandwidth, X, weight, spec.seed))

@@ -1,12 +1,13 @@
 """Forecasts E[h(x_{t+kτ}) | x_t] of observables by regression on pairs of frames, tested on held-out blocks."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import linalg
 
 from kdmaps.bases import Basis
+from kdmaps.checks import Checks, muted
 from kdmaps.data.correlation import trajectories_of
 from kdmaps.data.pairs import make_pairs, paired_rows
 from kdmaps.data.sources import ArraySource
@@ -20,7 +21,6 @@ from kdmaps.spectrum.modes import Clock
 from kdmaps.utils.frames import aligned
 from kdmaps.utils.notebook import TableCard
 from kdmaps.utils.validation import as_numbers
-from kdmaps.utils.warn import muted
 
 #: Regularizations that are tried with all features, relative to the λ of the model, which was chosen for its modes.
 FACTORS = (1e2, 1.0, 1e-2, 1e-4, 1e-6, 1e-8)
@@ -53,6 +53,7 @@ class Forecast(TableCard):
     methods: list[str]  #: For each time, "modes" or "all features": the better one on held-out blocks.
     #: Time from which forecasts of held-out frames are no better than the mean; infinite if no tested time reached it.
     horizon: float
+    checks: Checks = field(default_factory=Checks, repr=False)  #: Checks of the frames and of the present states.
 
     @property
     def skill(self) -> np.ndarray:

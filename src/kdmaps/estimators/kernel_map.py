@@ -6,17 +6,17 @@ from typing import Any, Self
 from numpy.typing import ArrayLike, DTypeLike
 
 from kdmaps.bases import BasisSpec
+from kdmaps.checks import Check, collected, warn_of
 from kdmaps.data.inputs import join_trajectories
 from kdmaps.estimators.committor import AdaptiveCommittor
 from kdmaps.estimators.fit import ModelSpec, fit_modes, spec_of
-from kdmaps.estimators.model_files import COMMITTOR, opened, read_committor, read_model
+from kdmaps.estimators.model_files import COMMITTOR, opened, read_committor, read_model, stored_checks
 from kdmaps.estimators.transformer import ModeTransformer, checked_source, read_samples
 from kdmaps.forms.tangent import DiffusionLike
 from kdmaps.kernels import Kernel
 from kdmaps.selection.plan import FitSpec
 from kdmaps.utils.types import PathLike, RandomStateLike, SamplesLike
 from kdmaps.utils.validation import checked_weight, seed_of
-from kdmaps.utils.warn import warn
 
 
 @dataclass(eq=False, repr=False)
@@ -146,13 +146,13 @@ class KernelDiffusionMap(ModeTransformer):
     memory_limit: float | None = None
     random_state: RandomStateLike = None
 
-    def _fit(self, X: SamplesLike, sample_weight: ArrayLike | None, groups: ArrayLike | None) -> list[Warning]:
+    def _fit(self, X: SamplesLike, sample_weight: ArrayLike | None, groups: ArrayLike | None) -> list[Check]:
         spec = self._spec()
         X, groups, _ = join_trajectories(X, groups, sample_weight)
         source, columns = read_samples(self, X)
         fitted = fit_modes(source, spec, checked_weight(sample_weight, source), groups)
         self._publish(columns, fitted)
-        return fitted.warnings()
+        return fitted.of_modes
 
     def partial_fit(
         self,
@@ -203,10 +203,11 @@ class KernelDiffusionMap(ModeTransformer):
             source, columns = checked_source(self, X), self._columns
             spec = self._spec(self._own_diffusion() if diffusion is None else diffusion)
             before, summed = self._fitted(), self._summed
-        fitted = fit_modes(source, spec, checked_weight(sample_weight, source), groups, before)
-        self._publish(columns, fitted, summed)
-        for warning in fitted.warnings():
-            warn(warning)
+        with collected() as raised:
+            fitted = fit_modes(source, spec, checked_weight(sample_weight, source), groups, before)
+        earlier = () if before is None else before.raised
+        self._publish(columns, replace(fitted, raised=(*earlier, *raised)), summed)
+        warn_of(fitted.of_modes)
         return self
 
     def _spec(self, diffusion: DiffusionLike = None) -> ModelSpec:
@@ -250,10 +251,11 @@ def load(path: PathLike) -> Any:
     with opened(path) as (header, arrays):
         if header.get("class") == COMMITTOR:
             parameters, columns, committor = read_committor(header, arrays)
-            return AdaptiveCommittor(**parameters)._publish(columns, committor)
+            return AdaptiveCommittor(**parameters)._publish(columns, committor, stored_checks(header))
         parameters, columns, fitted, changed = read_model(header, arrays)
+        checks = stored_checks(header)
         if unknown := set(parameters) - set(KernelDiffusionMap._get_param_names()):
             raise ValueError(f"{', '.join(sorted(unknown))} is not a parameter of KernelDiffusionMap.")
     model = KernelDiffusionMap(**parameters)
     summed = model._summed_parameters() | dict.fromkeys(changed, "as in the fit")
-    return model._publish(columns, fitted, summed)
+    return model._publish(columns, fitted, summed, checks_=checks if len(checks) else fitted.checks)

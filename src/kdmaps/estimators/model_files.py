@@ -18,6 +18,7 @@ import sklearn
 from sklearn.utils.validation import check_is_fitted
 
 from kdmaps.bases import Basis, FourierBasis, LandmarkBasis, RandomPhaseBasis
+from kdmaps.checks import Check, Checks
 from kdmaps.data.distances import Support
 from kdmaps.diagnostics.committor import CommittorTrust
 from kdmaps.diagnostics.evidence import Evidence
@@ -102,7 +103,9 @@ def write_model(estimator: Any, file: BinaryIO, unit: str | None = None, inputs:
     if clock.lag is not None:
         of_fit["time_step"] = clock.time_step
     changed = [key for key in estimator._changed_parameters() if key not in of_fit]
-    _write(file, estimator, fitted.basis, _arrays_of(fitted), of_fit, unit=unit, inputs=inputs, changed=changed)
+    checks = [check.to_dict() for check in estimator.checks_]
+    more: dict[str, Any] = {"unit": unit, "inputs": inputs, "changed": changed, "checks": checks}
+    _write(file, estimator, fitted.basis, _arrays_of(fitted), of_fit, **more)
 
 
 def _write_committor(estimator: Any, file: BinaryIO, inputs: Sequence[str] | None) -> None:
@@ -110,7 +113,8 @@ def _write_committor(estimator: Any, file: BinaryIO, inputs: Sequence[str] | Non
     arrays = _arrays_in("function", fitted, FUNCTION) | _arrays_in("support", fitted.support, SUPPORT)
     arrays |= _arrays_in("tangents", fitted.tangents, TANGENTS)
     numbers = {"score": fitted.score, "regularization": fitted.regularization}
-    more: dict[str, Any] = {"inputs": inputs, "trust": asdict(fitted.trust), "numbers": numbers}
+    checks = [check.to_dict() for check in estimator.checks_]
+    more: dict[str, Any] = {"inputs": inputs, "trust": asdict(fitted.trust), "numbers": numbers, "checks": checks}
     _write(file, estimator, fitted.basis, arrays, version=FORMAT_VERSION, **more)
 
 
@@ -269,7 +273,16 @@ def read_model(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> tuple[d
         others["equilibrium"] = Equilibrium(**tests) if tests else None
         trust = Trust(Evidence(**evidence), fitted.modes.rates, **others, weighted=sums.weighted)
         fitted = replace(fitted, trust=trust)
+    of_modes = {check.code for check in fitted.of_modes}
+    raised = tuple(check for check in stored_checks(header) if check.code not in of_modes)
+    fitted = replace(fitted, raised=raised)
     return parameters, columns, fitted, list(header.get("changed", ()))
+
+
+def stored_checks(header: dict[str, Any]) -> Checks:
+    """Return the checks in a header; files of 0.2.0 and before have none."""
+    checks = (Check.from_dict(stored) for stored in header.get("checks", ()))
+    return Checks(check for check in checks if check is not None)
 
 
 def _read_basis(

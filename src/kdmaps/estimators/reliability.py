@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kdmaps.bases import Basis, FourierBasis, ModeBasis
+from kdmaps.checks import rules
 from kdmaps.data.check import order_in
 from kdmaps.data.correlation import trajectories_of
 from kdmaps.data.pairs import PairSource
@@ -20,7 +21,8 @@ from kdmaps.diagnostics.evidence import (
     evidence_of,
     values_at,
 )
-from kdmaps.diagnostics.trust import MIN_INDEPENDENT, Equilibrium, Trust
+from kdmaps.diagnostics.trust import Equilibrium, Trust
+from kdmaps.exceptions import Undetermined
 from kdmaps.forms.energy import EnergyForm
 from kdmaps.forms.lagged import LaggedForm
 from kdmaps.forms.moments import Moments
@@ -68,7 +70,7 @@ def evidence_of_fit(
     if isinstance(form, EnergyForm):
         values, energies = evaluated_at(projected, X, form.tensor, sample.rows, moments.count)
         found = evidence_of(values, energies, *settings)
-        few = groups is None and np.any(found.independent_samples < MIN_INDEPENDENT)
+        few = groups is None and np.any(found.independent_samples < rules.INDEPENDENT_SAMPLES.limit)
         # Rows of a sorted table are independent, as for the folds; some rows of a trajectory may look like a table.
         if few and not isinstance(cv, BlockedKFold) and order_in(source, sample).sorted:
             order = np.random.RandomState(seed).permutation(len(X))
@@ -152,7 +154,7 @@ def tests_of_eigenfunctions(found: Search, chosen: Candidate) -> dict[str, Any]:
     basis, whole, parts = found.moments
     try:
         tests = held_out_tests(whole, parts, basis.ridge, chosen.regularization, found.data.fit.n_components)
-    except (ValueError, np.linalg.LinAlgError):
+    except (Undetermined, np.linalg.LinAlgError):
         return {}
     return dict(zip(("eigenfunctions", "overfit"), tests, strict=True))
 
@@ -203,6 +205,6 @@ def _other_features(data: SearchData, moments: FoldedMoments, regularization: fl
     (sums,) = data.source.moments(data.form, other, data.weight)
     try:
         modes, _ = modes_of(sums, other.ridge, fit.n_components, regularization, fit.center)
-    except ValueError:  # it determines fewer modes
+    except Undetermined:  # it determines fewer modes
         return []
     return [np.sort(modes.quotients)]

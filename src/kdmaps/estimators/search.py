@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from kdmaps.bases import BasisSpec
+from kdmaps.checks import Check, Subject, rules, warn
 from kdmaps.data.check import warn_of_data
 from kdmaps.data.distances import Support
 from kdmaps.data.inputs import join_trajectories
@@ -18,7 +19,6 @@ from kdmaps.estimators.kernel_map import KernelDiffusionMap
 from kdmaps.estimators.reliability import is_readable, tests_of_eigenfunctions, trust_after_search
 from kdmaps.estimators.span import Span
 from kdmaps.estimators.transformer import ModeTransformer, read_samples
-from kdmaps.exceptions import UnreliableModesWarning, UnresolvedModesWarning
 from kdmaps.forms.tangent import DiffusionLike
 from kdmaps.kernels import FAMILIES, Kernel
 from kdmaps.learn import Refinement
@@ -36,7 +36,6 @@ from kdmaps.summary import SearchedModel
 from kdmaps.utils.progress import reporting, stage
 from kdmaps.utils.types import PathLike, RandomStateLike, SamplesLike
 from kdmaps.utils.validation import checked_weight
-from kdmaps.utils.warn import warn
 
 #: Refines the choice of a search; returns None, or the refinement and the search with the sums of the refined kernel.
 Refine = Callable[[Search], tuple[Refinement, Search] | None]
@@ -75,12 +74,15 @@ class SearchFit:
             "relevance_": self.relevance.overall,
         }
 
-    def warnings(self) -> list[Warning]:
-        """Return reasons not to trust the choice or the modes."""
-        found = [agreement_check(self.chosen.agreement, self.suggested_n_components).warning, self.result.flatness()]
-        # The folds have measured the resolution, which this warning estimates for fits without folds.
-        of_fit = [w for w in self.fit.warnings() if not isinstance(w, UnresolvedModesWarning)]
-        return [*filter(None, found), *of_fit]
+    @property
+    def checks(self) -> list[Check]:
+        """Checks of the choice and of the modes."""
+        agreement = agreement_check(self.chosen.agreement, self.suggested_n_components)
+        edges = Check(rules.EDGE, len(self.result.edges), words={"edges": "; ".join(self.result.edges)})
+        # The folds have measured the resolution, which these checks estimate for fits without folds.
+        of_fit = [check for check in self.fit.of_modes if check.rule.subject is not Subject.ESTIMATE]
+        flatness = self.result.flatness
+        return [agreement, *([] if flatness is None else [flatness]), edges, *of_fit]
 
 
 def search_modes(
@@ -92,7 +94,8 @@ def search_modes(
 ) -> SearchFit:
     """Search for a kernel by a checked plan, refine it, and fit the modes of all samples with it."""
     check_folds(source, plan.fit)
-    warn_of_data(source, weight, groups, lag=plan.fit.lag, time_step=plan.fit.time_step)
+    units = plan.fit.diffusion is not None
+    warn_of_data(source, weight, groups, lag=plan.fit.lag, time_step=plan.fit.time_step, diffusion=units)
     names, span = source.feature_names, Span.of(source, plan)
     if span is not None:
         source, plan = span.source, span.plan(plan)
@@ -139,7 +142,7 @@ def _search_of_lag(
     plan: SearchPlan, source: Source, weight: Any, groups: Any, choice: ImpliedTimescales | None
 ) -> tuple[SearchPlan, tuple[Source, Any, Any], Search]:
     """Search with the lag of the plan; a lag that a scan has chosen is halved until a mode is slower."""
-    first = plan.fit.lag
+    first, halvings = plan.fit.lag, 0
     while True:
         observed = plan.fit.observations(source, weight, groups)
         found, lag = search(*observed, plan), plan.fit.lag
@@ -147,12 +150,9 @@ def _search_of_lag(
         if choice is None or not lag or lag == 1 or 1 - 1 / max(found.result.best.timescales) > np.exp(-1):
             break
         plan = replace(plan, fit=replace(plan.fit, lag=lag // 2), checkpoint=None)  # it has candidates of one lag
+        halvings += 1
     if lag != first:
-        warn(
-            f"The search finds no mode that is slower than a lag of {first} frames, so a lag of {lag} is used. Use "
-            "longer trajectories, or inputs that contain every slow coordinate.",
-            UnreliableModesWarning,
-        )
+        warn(Check(rules.LAG_HALVED, 0.5**halvings, words={"first": first, "used": lag}))
     return plan, observed, found
 
 
@@ -172,8 +172,8 @@ class SearchedModes(SearchedModel, ModeTransformer):
         sample_weight: ArrayLike | None,
         groups: ArrayLike | None,
         refine: Refine | None = None,
-    ) -> list[Warning]:
-        """Run the search and publish its results; return reasons not to trust them."""
+    ) -> list[Check]:
+        """Run the search and publish its results; return the checks of the choice and of the modes."""
         plan.check()
         X, groups, _ = join_trajectories(X, groups, sample_weight)
         with reporting(plan.progress):
@@ -181,7 +181,7 @@ class SearchedModes(SearchedModel, ModeTransformer):
             found = search_modes(source, plan, checked_weight(sample_weight, source), groups, refine)
         found.model._publish(columns, found.fit)
         self._publish(columns, found.fit, **found.attributes())
-        return found.warnings()
+        return found.checks
 
 
 @dataclass(eq=False, repr=False)
@@ -357,7 +357,7 @@ class KernelSearchCV(SearchedModes):
     checkpoint: PathLike | None = None
     progress: bool = False
 
-    def _fit(self, X: SamplesLike, sample_weight: ArrayLike | None, groups: ArrayLike | None) -> list[Warning]:
+    def _fit(self, X: SamplesLike, sample_weight: ArrayLike | None, groups: ArrayLike | None) -> list[Check]:
         return self._fit_plan(self._plan(), X, sample_weight, groups)
 
     def _plan(self) -> SearchPlan:

@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from kdmaps.bases import ModeBasis
+from kdmaps.checks import Check, Checks, collected, rules, warn, warn_of
 from kdmaps.data.distances import Support
 from kdmaps.data.inputs import as_source, check_columns, is_array_like, join_trajectories
 from kdmaps.data.pairs import make_pairs
@@ -16,7 +17,6 @@ from kdmaps.data.sources import ArraySource, Source, gather
 from kdmaps.estimators.fit import Columns, Fit, PartialState
 from kdmaps.estimators.forecast import Fitted, Forecast, checked_steps, make_forecast
 from kdmaps.estimators.model_files import write_model
-from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.forms.diffusion import is_per_sample
 from kdmaps.forms.energy import EnergyForm
 from kdmaps.forms.lagged import LaggedForm
@@ -37,7 +37,6 @@ from kdmaps.utils.validation import (
     checked_weight,
     unit_weight,
 )
-from kdmaps.utils.warn import warn
 
 #: Parameters that the sums over samples depend on.
 SUMMED = {"kernel", "bandwidth", "diffusion", "lag", "reversible"}
@@ -92,12 +91,8 @@ class FittedEstimator(NotebookDisplay, BaseEstimator):
             return
         rows = self.support_.outside(source.array)
         if rows.size:
-            warn(
-                f"{rows.size} of {len(source.array)} rows of X lie far outside the samples of the fit, such as row "
-                f"{rows[0]} (counted from 0). Values there are extrapolated and unreliable. Leave out these rows; "
-                "extrapolates(X) finds all of them.",
-                UnreliableModesWarning,
-            )
+            words = {"count": len(source.array), "row": int(rows[0])}
+            warn(Check(rules.EXTRAPOLATION, rows.size, words=words))
 
     def _set_attributes(self, columns: Columns, attributes: dict[str, Any]) -> None:
         """Replace all fitted attributes: the only place that sets them."""
@@ -118,6 +113,7 @@ class ArrayTransformer(FittedModel, FittedEstimator, TransformerMixin, BaseEstim
     """Evaluation of fitted modes at the rows of one array or source."""
 
     _partial: PartialState
+    _raised: tuple[Check, ...]
     _summed: dict[str, str]
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
@@ -182,12 +178,28 @@ class ModeTransformer(ArrayTransformer, auto_wrap_output_keys=None):  # type: ig
         -------
         self
         """
-        for warning in self._fit(X, sample_weight, groups):
-            warn(warning)
+        with collected() as checks:
+            of_modes = self._fit(X, sample_weight, groups)
+            raised = tuple(checks)
+            warn_of(of_modes)
+        self._set_checks(raised, Checks(checks))
         return self
 
-    def _fit(self, X: SamplesLike, sample_weight: ArrayLike | None, groups: ArrayLike | None) -> list[Warning]:
-        """Fit and publish the modes; return reasons not to trust them."""
+    def _set_checks(self, raised: tuple[Check, ...], checks: Checks) -> None:
+        """Set the checks before the modes and all checks, also of the model that a search has chosen."""
+        models: list[Any] = [self, getattr(self, "best_estimator_", self)]
+        for model in models:
+            model._raised = raised
+            model.checks_ = checks
+
+    @property
+    def checks(self) -> Checks:
+        """All checks of the data, of the choice and of the modes that the fit has made."""
+        check_is_fitted(self)
+        return self.checks_
+
+    def _fit(self, X: SamplesLike, sample_weight: ArrayLike | None, groups: ArrayLike | None) -> list[Check]:
+        """Fit and publish the modes; return the checks of the choice and of the modes."""
         raise NotImplementedError
 
     def transform(self, X: SamplesLike, *, time: float = 0.0, end: str = "first", out: PathLike | None = None) -> Any:
@@ -368,7 +380,8 @@ class ModeTransformer(ArrayTransformer, auto_wrap_output_keys=None):  # type: ig
 
         `summed` has digests of the parameters of the sums, if they differ from the present parameters.
         """
-        self._set_attributes(columns, {**fitted.attributes(), **others})
+        self._set_attributes(columns, {**fitted.attributes(), "checks_": fitted.checks, **others})
+        self._raised = fitted.raised
         self._partial = fitted.partial
         self._summed = self._summed_parameters() if summed is None else summed
         return self
@@ -376,7 +389,8 @@ class ModeTransformer(ArrayTransformer, auto_wrap_output_keys=None):  # type: ig
     def _fitted(self) -> Fit:
         """Return the published fit."""
         names = ("basis", "modes", "moments", "tangents", "right_modes", "trust", "support", "lag_choice")
-        return Fit(**{name: getattr(self, f"{name}_") for name in names}, partial=self._partial)
+        values = {name: getattr(self, f"{name}_") for name in names}
+        return Fit(**values, partial=self._partial, raised=self._raised)
 
     def _summed_parameters(self) -> dict[str, str]:
         """Return digests of the parameters that the sums over samples depend on."""

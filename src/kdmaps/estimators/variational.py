@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kdmaps.bases import Basis, BasisSpec, LandmarkBasis, check_basis
+from kdmaps.checks import Check
 from kdmaps.data.check import warn_of_data
 from kdmaps.data.distances import resolve_bandwidth
 from kdmaps.data.inputs import join_trajectories
@@ -158,7 +159,7 @@ class VariationalKernelMap(LearnedModel, ModeTransformer):
     random_state: RandomStateLike = None
     progress: bool = False
 
-    def _fit(self, X: SamplesLike, sample_weight: ArrayLike | None, groups: ArrayLike | None) -> list[Warning]:
+    def _fit(self, X: SamplesLike, sample_weight: ArrayLike | None, groups: ArrayLike | None) -> list[Check]:
         check_basis(self.basis, tuple(N_FEATURES))
         n_features = N_FEATURES[self.basis] if self.n_features is None else self.n_features
         spec = BasisSpec(self.basis, n_features, self.sampling, self.landmarks)
@@ -187,7 +188,7 @@ class VariationalKernelMap(LearnedModel, ModeTransformer):
             history_=history,
             best_loss_=float(history["best_loss"][-1]),
         )
-        return fitted.warnings()
+        return fitted.of_modes
 
     def _model(self, basis: Basis, regularization: float) -> KernelDiffusionMap:
         """Return a `KernelDiffusionMap` with the learned kernel."""

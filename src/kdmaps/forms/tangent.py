@@ -12,12 +12,11 @@ import numpy as np
 from sklearn.neighbors import NearestNeighbors
 
 from kdmaps.bases import TensorRows
+from kdmaps.checks import Check, rules, warn
 from kdmaps.data import ArraySource, Source
 from kdmaps.data.distances import neighbors
-from kdmaps.exceptions import DataWarning
 from kdmaps.forms.diffusion import DiffusionTensor, TensorLike
 from kdmaps.utils.types import Index
-from kdmaps.utils.warn import warn
 
 #: A local spectrum ends where it first falls by this factor. In neighbourhoods of twenty samples or more that fill all
 #: dimensions, random falls are smaller.
@@ -86,12 +85,7 @@ class TangentDiffusion:
         choices = [choice for choice in self._choices(X) if choice[2] < 1]
         if not choices:
             if self.dimension != dim and dim > 1:
-                warn(
-                    f"{len(X)} distinct samples show no tangent spaces of fewer than {dim} dimensions, so the "
-                    "ambient energy is used, which changes rates and modes on a manifold. Give TangentDiffusion the "
-                    "dimension, or fit more samples.",
-                    DataWarning,
-                )
+                warn(Check(rules.NO_TANGENT_SPACES, dim, dim - 1, words={"count": len(X), "columns": dim}))
             return TangentSpaces(X[:1], dim, 0, 1.0)
         k, dimension, ratio = min(choices, key=lambda choice: choice[2])
         return TangentSpaces(X, dimension, k, ratio if self.floor == "auto" else float(self.floor))

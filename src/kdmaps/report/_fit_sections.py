@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.base import clone
 
 from kdmaps import plotting
+from kdmaps.checks import muted
 from kdmaps.data.correlation import trajectories_of
 from kdmaps.data.sources import ArraySource
 from kdmaps.forms.diffusion import Factor
@@ -18,10 +19,11 @@ from kdmaps.plotting.common import draw_phase
 from kdmaps.report import _figures as figures
 from kdmaps.report._figures import figure
 from kdmaps.report._subject import ENERGY_SAMPLES, MODE_SAMPLES, Subject
-from kdmaps.report.sections import Beside, Code, Explorer, Heading, Items, Section, Table, Text
+from kdmaps.report.sections import Beside, Code, Explorer, Heading, Items, Section, Table, Text, checks_section
 from kdmaps.report.text import (
     TYPICAL,
     count_states,
+    failed_tests,
     implied_sentence,
     implied_table,
     lag_sentences,
@@ -30,7 +32,6 @@ from kdmaps.report.text import (
 )
 from kdmaps.summary import describe_independence, list_relevant, with_unit
 from kdmaps.utils.numbers import rounded
-from kdmaps.utils.warn import muted
 
 #: Largest number of consecutive frames in the figure of modes against time.
 SERIES_FRAMES = 20_000
@@ -42,7 +43,7 @@ MAX_COLUMNS = 30
 
 def samples(subject: Subject) -> Section:
     """Linked interactive figures: rows, columns, states and times of samples, and the columns to show first."""
-    rows, states = subject.random_rows(subject.max_points), subject.states
+    rows, states = subject.random_rows(subject.max_points), subject.analysis.states
     points, modes, axes = np.asarray(subject.X[rows]), subject.modes_at(rows), list(subject.coordinates())
     names, summary, r = subject.names, subject.summary, modes.shape[1]
     drawn = subject.drawn or subject.coordinates()  # angles of torsions are not columns
@@ -107,7 +108,7 @@ def times(subject: Subject) -> Section:
             "Samples alone do not determine D. Time scales assume one diffusion constant for all directions; otherwise "
             "even their order can be wrong. A trajectory (`--lag`) gives true time scales."
         )
-    directed = subject.koopman is not None
+    directed = subject.analysis.koopman is not None
     if known is None and not directed:
         sentences.append("For intervals, pass the result of `kdmaps.uncertainty.bootstrap` as `uncertainty`.")
     elif known is not None:
@@ -136,7 +137,7 @@ def times(subject: Subject) -> Section:
 
 def energy(subject: Subject) -> Section | None:
     """Unbiased free energy along the slowest mode, with its barriers, of weighted samples without a lag."""
-    if subject.weight is None or subject.summary.lag is not None:
+    if subject.analysis.sample_weight is None or subject.summary.lag is not None:
         return None
     rows = subject.equidistant_rows(ENERGY_SAMPLES)
     caption = (
@@ -153,10 +154,10 @@ def energy(subject: Subject) -> Section | None:
 
 def trajectory(subject: Subject) -> Section | None:
     """Modes in time, free energy, and the tests of a lag."""
-    summary, tests = subject.summary, subject.tests
+    summary, tests = subject.summary, subject.analysis.validation
     if summary.lag is None:
         return None
-    longest = max(trajectories_of(subject.groups, len(subject.X)), key=len)[:SERIES_FRAMES]
+    longest = max(trajectories_of(subject.analysis.groups, len(subject.X)), key=len)[:SERIES_FRAMES]
     some = subject.equidistant_rows(ENERGY_SAMPLES)
     part = "" if len(longest) == len(subject.X) else f" in {len(longest)} frames of the longest trajectory"
     caption = (
@@ -167,8 +168,9 @@ def trajectory(subject: Subject) -> Section | None:
     blocks: list[Any] = [
         Beside([series, figures.energy_figure(subject.modes_at(some), subject.weight_at(some), caption)])
     ]
-    if subject.koopman is None:
-        blocks += [Heading("Is the lag long enough?"), Items(lag_sentences(summary, tests))]
+    if subject.analysis.koopman is None:
+        sentences = [*lag_sentences(summary, tests), *(check.message() for check in failed_tests(tests))]
+        blocks += [Heading("Is the lag long enough?"), Items(sentences)]
     if tests is not None:
         blocks += [
             Table("implied time scales", *implied_table(tests, summary.unit)),
@@ -180,7 +182,7 @@ def trajectory(subject: Subject) -> Section | None:
 
 def oscillations(subject: Subject) -> Section | None:
     """Eigenvalues of the Koopman operator, and phases of oscillating eigenfunctions."""
-    found = subject.koopman
+    found = subject.analysis.koopman
     if found is None:
         return None
     rows, turning = subject.random_rows(MODE_SAMPLES), np.flatnonzero(found.rates.imag > 0)
@@ -190,7 +192,7 @@ def oscillations(subject: Subject) -> Section | None:
     ]
     if turning.size:
         coordinates = {name: column[rows] for name, column in subject.coordinates().items()}
-        with muted():
+        with muted():  # the fit has warned of these samples
             values = found.eigenfunctions(ArraySource(np.asarray(subject.X[rows])))[:, turning[0]]
         caption = f"Phase of eigenfunction {turning[0] + 1} over the samples, from -π to π."
         names, phase = list(coordinates), np.angle(values)
@@ -209,7 +211,7 @@ def oscillations(subject: Subject) -> Section | None:
 
 def states(subject: Subject) -> Section | None:
     """Coarse states with their populations and typical rows."""
-    found, rows = subject.states, subject.state_rows
+    found, rows = subject.analysis.states, subject.analysis.state_rows
     if found is None:
         return None
     typical = found.representatives(np.asarray(subject.X[rows]), TYPICAL)
@@ -230,7 +232,7 @@ def states(subject: Subject) -> Section | None:
 
 def passages(subject: Subject) -> Section | None:
     """Mean first passage times between the states of a trajectory."""
-    times, summary = subject.passages, subject.summary
+    times, summary = subject.analysis.passages, subject.summary
     if times is None:
         return None
     i, j = np.unravel_index(np.argmax(times.times), times.times.shape)
@@ -252,7 +254,7 @@ def passages(subject: Subject) -> Section | None:
 
 def inputs(subject: Subject) -> Section | None:
     """Shares of the inputs in every mode."""
-    known = subject.relevance
+    known = subject.analysis.relevance
     if len(known.names) < 2:
         return None
     first = list_relevant(known, 0)
@@ -272,15 +274,8 @@ def choice(subject: Subject) -> Section:
 
 
 def checks(subject: Subject) -> Section:
-    """All numbers that warnings are based on."""
-    found = subject.summary.checks
-    failed = sum(not check.passed for check in found)
-    rows = []
-    for check in found:
-        size = "large" if check.limit.startswith("at most") else "small"
-        rows.append((check.what, check.value if check.passed else f"{check.value}, too {size}", check.limit))
-    verdict = f"{failed} of {len(found)} checks failed." if failed else f"All {len(found)} checks passed."
-    return Section("checks", "Checks", verdict, [Table("checks", ("check", "value", "limit"), rows, plain=True)])
+    """All checks with their numbers and limits, and notes."""
+    return checks_section(subject.summary.checks)
 
 
 def certificate(subject: Subject) -> Section | None:
@@ -317,10 +312,11 @@ def _given(subject: Subject) -> dict[str, str]:
     given, effective = {}, subject.summary.effective_samples
     if effective is not None:
         given["sample_weight"] = f"one for each sample; {effective:,.0f} effective samples"
-    elif subject.weight is not None:
+    elif subject.analysis.sample_weight is not None:
         given["sample_weight"] = "one for each sample, all equal"
-    if subject.groups is not None:
-        given["groups"] = f"{len(np.unique(subject.groups))} groups of samples"
+    groups = subject.analysis.groups
+    if groups is not None:
+        given["groups"] = f"{len(np.unique(groups))} groups of samples"
         return given
     routing = getattr(subject.model.get_params(deep=False).get("cv"), "get_metadata_routing", None)
     if routing is not None and routing().split.requests.get("groups") is True:  # a splitter of scikit-learn

@@ -1,29 +1,27 @@
 """The page about a fit."""
 
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_is_fitted
 
-from kdmaps import dynamics
-from kdmaps.data import ArraySource, Source, gather
-from kdmaps.data.inputs import join_trajectories
+from kdmaps.analysis import Analysis
+from kdmaps.checks import Check
 from kdmaps.diagnostics.independence import IndependentModes
-from kdmaps.dynamics import Koopman, Validation, validate
+from kdmaps.dynamics import Koopman, Validation
+from kdmaps.estimators.arguments import model_and_samples
 from kdmaps.estimators.transformer import ModeTransformer
+from kdmaps.language import CLI, PYTHON
 from kdmaps.report._fit_sections import SECTIONS
 from kdmaps.report._subject import Subject, checked_draw, checked_names
 from kdmaps.report.sections import render_page
 from kdmaps.report.text import count_states
-from kdmaps.summary import summarise
+from kdmaps.summary import FitSummary, summarise
 from kdmaps.uncertainty import Uncertainty
 from kdmaps.utils.files import write_text
+from kdmaps.utils.frames import column_names
 from kdmaps.utils.optional import optional
 from kdmaps.utils.types import PathLike
-from kdmaps.utils.warn import muted
 
 #: Largest number of samples in the interactive figures.
 MAX_POINTS = 3000
@@ -61,7 +59,7 @@ def render_report(
     groups: ArrayLike | None = None,
     uncertainty: Uncertainty | None = None,
     independence: IndependentModes | None = None,
-    warnings: Sequence[str] | None = None,
+    checks: Iterable[Check] = (),
     notes: str = "",
     title: str = "Slow modes",
     unit: str | None = None,
@@ -87,8 +85,8 @@ def render_report(
         Intervals of the time scales.
     independence : IndependentModes, optional
         From `kdmaps.independent_modes`: which modes are new coordinates.
-    warnings : sequence of str, optional
-        Warnings to show. By default the warnings about the modes.
+    checks : iterable of kdmaps.checks.Check, optional
+        Further checks to show, for example of the files that X was read from.
     notes : str, default=""
         Text for the readers, shown after the verdict; an empty line separates paragraphs.
     title : str, default="Slow modes"
@@ -115,43 +113,75 @@ def render_report(
     """
     optional("jinja2", "report", "Reports")  # before anything is computed
     optional("matplotlib", "report", "Reports")
-    check_is_fitted(model)
-    X, groups, _ = join_trajectories(X, groups)
-    names = checked_names(model, X, feature_names)
-    X = gather(X) if isinstance(X, Source) else np.asarray(X)
-    if X.ndim != 2 or X.shape[1] != model.n_features_in_:
-        raise ValueError(f"X has shape {X.shape}; pass the samples, with {model.n_features_in_} columns.")
-    for name, values in {"sample_weight": sample_weight, "groups": groups}.items():
-        if values is not None and np.shape(values) != (len(X),):
-            raise ValueError(f"{name} has shape {np.shape(values)}; pass one for each of the {len(X)} samples.")
-    weight = None if sample_weight is None else np.asarray(sample_weight)
-    if model.right_modes_ is not None and koopman is None:
-        with suppress(ValueError), muted():  # too few frames for blocks
-            koopman = dynamics.koopman(model, ArraySource(X), groups=groups, sample_weight=weight)
-    # Eigenvalues have a test of their own after several lags; singular functions need not be slow.
-    tests = validation if koopman is None else None
-    if tests is None and koopman is None:
-        with suppress(ValueError), muted():  # without a lag, equilibrium or enough frames there are no tests
-            tests = validate(model, ArraySource(X), groups=groups, sample_weight=weight)
-    summary = summarise(model, unit=unit, uncertainty=uncertainty, tests=tests)
-    subject = Subject(
-        model, X, names, weight, groups, checked_draw(draw, len(X)), summary, tests, independence, command,
-        reading, max_points, koopman,
-    )  # fmt: skip
-    shown = summary.warnings if warnings is None else warnings
+    columns = column_names(X)
+    model, X = model_and_samples(model, X, ModeTransformer)
+    names = checked_names(model, X, columns if feature_names is None and column_names(X) is None else feature_names)
+    analysis = Analysis(
+        model,
+        X,
+        sample_weight=sample_weight,
+        groups=groups,
+        n_resamples=0,  # error bars are shown if they are given
+        uncertainty=uncertainty,
+        validation=validation,
+        koopman=koopman,
+        checks=checks,
+    )
+    return render_analysis(
+        analysis,
+        names,
+        independence=independence,
+        notes=notes,
+        title=title,
+        unit=unit,
+        command=command,
+        reading=reading,
+        draw=draw,
+        max_points=max_points,
+    )
+
+
+def render_analysis(
+    analysis: Analysis,
+    names: Sequence[str],
+    *,
+    independence: IndependentModes | None = None,
+    notes: str = "",
+    title: str = "Slow modes",
+    unit: str | None = None,
+    command: str | None = None,
+    reading: str | None = None,
+    draw: Any = None,
+    max_points: int = MAX_POINTS,
+) -> str:
+    """Return the page about an analysis; `names` are the columns, the other arguments are as in `render_report`."""
+    model, n_samples = analysis.model, len(analysis.X)
+    summary = summarise(
+        model, unit=unit, uncertainty=analysis.uncertainty, checks=analysis.checks, doubtful=analysis.doubtful
+    )
+    drawn = checked_draw(draw, n_samples)
+    subject = Subject(analysis, list(names), drawn, summary, independence, command, reading, max_points)
+    language = PYTHON if command is None else CLI
+    process = "" if analysis.koopman is None else analysis.koopman.slowest(unit)
+    return render_page(
+        title,
+        summary.verdict(count_states(analysis.states), process, language),
+        [section(subject) for section in SECTIONS],
+        facts=_facts(summary, n_samples, driven=analysis.koopman is not None),
+        checks=analysis.checks,
+        notes=notes,
+        language=language,
+    )
+
+
+def _facts(summary: FitSummary, n_samples: int, driven: bool) -> list[tuple[str, str]]:
+    """Return the numbers below the headline."""
     effective = "" if summary.effective_samples is None else f" ({summary.effective_samples:,.0f} effective)"
-    facts = [("samples" if summary.lag is None else "frames", f"{len(X):,}{effective}")]
+    facts = [("samples" if summary.lag is None else "frames", f"{n_samples:,}{effective}")]
     if summary.lag is not None:
         facts.append(("lag", summary.lag_time))
-    if koopman is None:  # singular functions need not be slow
+    if not driven:  # singular functions need not be slow
         facts += [("longest time scale", summary.slowest), ("next mode faster by a factor of", f"{summary.gap:.4g}")]
     if summary.search is not None:
         facts.append(("agreement of the folds", f"{summary.search.fold_agreement:.3f}"))
-    return render_page(
-        title,
-        summary.verdict(count_states(subject.states), len(shown), "" if koopman is None else koopman.slowest(unit)),
-        [section(subject) for section in SECTIONS],
-        facts=facts,
-        warnings=shown,
-        notes=notes,
-    )
+    return facts

@@ -1,54 +1,52 @@
 """The fit that a page is about, with everything that several sections use."""
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from kdmaps.data import ArraySource
+from kdmaps.analysis import Analysis
 from kdmaps.diagnostics.independence import IndependentModes
-from kdmaps.diagnostics.relevance import Relevance, relevance
-from kdmaps.dynamics import CoarseStates, Koopman, PassageTimes, Validation, mean_first_passage_times
-from kdmaps.report.text import STATE_SAMPLES, find_states
+from kdmaps.estimators.transformer import ModeTransformer
 from kdmaps.summary import FitSummary
 from kdmaps.utils.frames import column_names, torsions
-from kdmaps.utils.warn import muted
 
 #: Largest number of samples in the figures of modes (random) and of free energies (equidistant rows).
 MODE_SAMPLES, ENERGY_SAMPLES = 5_000, 50_000
-#: Longer trajectories have no passage times on the page, which should not take longer than the fit.
-PASSAGE_FRAMES = 100_000
 
 
 @dataclass(frozen=True, eq=False)
 class Subject:
-    """A fitted model, its samples and what is known about them."""
+    """An analysis, and how it is shown."""
 
-    model: Any
-    X: np.ndarray
+    analysis: Analysis
     names: list[str]  # of the columns of X
-    weight: np.ndarray | None
-    groups: Any
     drawn: dict[str, np.ndarray]  # columns to draw over, given by the user
     summary: FitSummary
-    tests: Validation | None
     independence: IndependentModes | None
     command: str | None
     reading: str | None
     max_points: int  # in interactive figures
-    koopman: Koopman | None = None  # of a model out of equilibrium
+
+    @property
+    def model(self) -> ModeTransformer:
+        """The fitted model."""
+        return self.analysis.model
+
+    @property
+    def X(self) -> np.ndarray:
+        """The samples."""
+        return self.analysis.X
 
     def modes_at(self, rows: Any) -> np.ndarray:
-        """Return the modes at training samples, of which the fit has warned if necessary."""
-        with muted():
-            return np.asarray(self.model.transform(ArraySource(np.asarray(self.X[rows]))))  # needs no column names
+        """Return the modes at some samples."""
+        return self.analysis.modes[rows]
 
     def weight_at(self, rows: Any) -> np.ndarray | None:
         """Return the weights of samples, if there are any."""
-        return None if self.weight is None else self.weight[rows]
+        weight = self.analysis.sample_weight
+        return None if weight is None else weight[rows]
 
     def random_rows(self, most: int) -> np.ndarray:
         """Return at most this number of rows, drawn at random, in order."""
@@ -59,43 +57,15 @@ class Subject:
         """Return at most this number of rows at equal distances."""
         return np.arange(0, len(self.X), -(-len(self.X) // most))
 
-    @cached_property
-    def relevance(self) -> Relevance:
-        """Dependence of the modes on the inputs."""
-        known = self.summary.relevance
-        with muted():
-            return known or relevance(self.model, ArraySource(self.X), self.weight)
-
     def coordinates(self, mode: int | None = None) -> dict[str, np.ndarray]:
         """Return one or two coordinates to draw over: as given, or else the most relevant inputs of a mode, or all."""
         if self.drawn:
             return dict([*self.drawn.items()][:2])
-        shares = self.relevance.overall if mode is None else self.relevance.shares[mode]
+        relevance = self.analysis.relevance
+        shares = relevance.overall if mode is None else relevance.shares[mode]
         if angles := torsions(self.names):
             return {name: np.arctan2(*self.X[:, angles[name]].T) for name in _two_torsions(angles, shares)}
         return {self.names[j]: self.X[:, j] for j in sorted(np.argsort(-shares, kind="stable")[:2])}
-
-    @cached_property
-    def state_rows(self) -> np.ndarray:
-        """Rows of the samples from which states are found."""
-        return self.equidistant_rows(STATE_SAMPLES)
-
-    @cached_property
-    def states(self) -> CoarseStates | None:
-        """States of these samples, if there are any."""
-        return find_states(self.model, self.modes_at(self.state_rows), self.weight_at(self.state_rows))
-
-    @cached_property
-    def passages(self) -> PassageTimes | None:
-        """Passage times between the cores of the states; None without a lag, or with too few transitions."""
-        if self.summary.lag is None or self.states is None or len(self.X) > PASSAGE_FRAMES:
-            return None
-        # The cores of the states of some frames, at all frames.
-        memberships = self.states.memberships_at(self.modes_at(slice(None)))
-        every = replace(self.states, memberships=memberships, labels=memberships.argmax(axis=1))
-        with suppress(ValueError), muted():
-            return mean_first_passage_times(self.model, ArraySource(self.X), every, groups=self.groups, random_state=0)
-        return None
 
 
 def _two_torsions(angles: dict[str, list[int]], shares: np.ndarray) -> list[str]:

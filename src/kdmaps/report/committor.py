@@ -1,19 +1,21 @@
 """The page about a committor."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 from warnings import catch_warnings, filterwarnings
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_is_fitted
 
 from kdmaps.bases import LandmarkBasis
+from kdmaps.checks import Check, Checks
+from kdmaps.estimators.arguments import model_and_samples, same_samples_check
 from kdmaps.estimators.committor import AdaptiveCommittor, quantity_rows
 from kdmaps.forms.tangent import TangentDiffusion
+from kdmaps.language import PYTHON, Language
 from kdmaps.plotting import plot_committor, plot_flux_distribution, plot_free_energy_along_q
 from kdmaps.report._figures import figure
-from kdmaps.report.sections import Beside, Figure, Section, Table, Text, render_page
+from kdmaps.report.sections import Beside, Figure, Section, Table, Text, checks_section, render_page
 from kdmaps.summary import describe_kernel, show_interval
 from kdmaps.utils.numbers import rounded
 from kdmaps.utils.optional import optional
@@ -36,11 +38,10 @@ def chosen_kernel(model: AdaptiveCommittor) -> str:
     return f"{kernel}, regularization {model.regularization_:.2g}, {count} {basis}"
 
 
-def verdict(model: AdaptiveCommittor, warnings: Sequence[str] | None = None) -> str:
-    """Return the result in one line; `warnings` replaces the warnings of the fitted model."""
-    failed = len(model.trust_.reasons if warnings is None else warnings)
-    outcome = f"{failed} warning{'s' if failed > 1 else ''}" if failed else "all checks passed"
-    return f"Rate from A to B: {rounded(model.rate_)} ({show_interval(model.rate_interval_, 4)}); {outcome}."
+def verdict(model: AdaptiveCommittor, checks: Checks, language: Language = PYTHON) -> str:
+    """Return the result in one line."""
+    result = f"Rate from A to B: {rounded(model.rate_)} ({show_interval(model.rate_interval_, 4)})"
+    return checks.verdict(result, language)
 
 
 def render_committor(
@@ -50,7 +51,8 @@ def render_committor(
     sample_weight: ArrayLike | None = None,
     names: Sequence[str] | None = None,
     title: str = "Committor",
-    warnings: Sequence[str] | None = None,
+    checks: Iterable[Check] = (),
+    language: Language = PYTHON,
 ) -> str:
     """Return a self-contained HTML page about a committor.
 
@@ -64,22 +66,24 @@ def render_committor(
     names : sequence of str, optional
         Names of the columns.
     title : str, default="Committor"
-    warnings : sequence of str, optional
-        Warnings to show in place of those of the fitted model, such as those raised by `fit`.
+    checks : iterable of kdmaps.checks.Check, optional
+        Further checks to show, for example of the files that X was read from.
+    language : Language, default=kdmaps.language.PYTHON
+        Language of remedies: of readers of Python programs, or of the command line.
 
     Returns
     -------
     page : str
     """
-    check_is_fitted(model)
+    model, X = model_and_samples(model, X, AdaptiveCommittor)
     optional("jinja2", "report", "The report")
     rows = np.asarray(X, dtype=np.float64)
     labels = [f"x{j + 1}" for j in range(rows.shape[1])] if names is None else list(names)
     with catch_warnings():
         filterwarnings("ignore", "X does not have valid feature names")  # these are the samples of the fit
         drawn = _figures(model, rows, sample_weight, labels)
-    shown = model.trust_.reasons if warnings is None else list(warnings)
-    failed, candidates = len(model.trust_.reasons), _candidate_rows(model.candidates_)
+    every = Checks([*checks, *model.checks_, same_samples_check(model.support_, rows)])
+    candidates = _candidate_rows(model.candidates_)
     sections = [
         Section(
             "rates", "Rates", "",
@@ -87,10 +91,7 @@ def render_committor(
              Text(time_unit(model))],
         ),
         Section("committor", "Committor", "Probability to reach B before A.", [Beside(drawn)]),
-        Section(
-            "checks", "Checks", f"{failed} warning(s), see above." if failed else "All checks passed.",
-            [Table("checks", ("check", "value", "limit"), model.trust_.cells()[1], plain=True)],
-        ),
+        checks_section(every),
         Section(
             "kernel", "Kernel", f"{chosen_kernel(model)}.",
             [Table("candidates", ("family", "basis", "width", "λ / flux", "metrics", "held-out energy"), candidates),
@@ -99,7 +100,7 @@ def render_committor(
             if candidates else [],
         ),
     ]  # fmt: skip
-    return render_page(title, verdict(model, shown), sections, warnings=shown)
+    return render_page(title, verdict(model, every, language), sections, checks=every, language=language)
 
 
 def _figures(model: AdaptiveCommittor, rows: np.ndarray, weight: ArrayLike | None, labels: list[str]) -> list[Figure]:

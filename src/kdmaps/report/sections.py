@@ -14,7 +14,9 @@ from datetime import UTC, date, datetime
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from kdmaps.checks import Checks
 from kdmaps.estimators.model_files import library_versions
+from kdmaps.language import PYTHON, Language
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -35,6 +37,7 @@ class Table(NamedTuple):
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
     plain: bool = False
+    failed: Sequence[bool] = ()  # rows that are marked
 
 
 class Text(NamedTuple):
@@ -90,8 +93,9 @@ def render_page(
     sections: Iterable[Section | None],
     *,
     facts: Sequence[tuple[str, str]] = (),
-    warnings: Sequence[str] = (),
+    checks: Checks,
     notes: str = "",
+    language: Language = PYTHON,
 ) -> str:
     """Return a self-contained page: the verdict first, then numbers, warnings, notes of the author and sections."""
     from jinja2 import Environment, StrictUndefined
@@ -107,13 +111,24 @@ def render_page(
         verdict=verdict,
         sections=[section for section in sections if section is not None],
         facts=facts,
-        warnings=warnings,
+        doubtful=bool(checks.failed),
+        warnings=[(check.say(language), check.link) for check in checks.warnings],
         notes=[part for part in notes.split("\n\n") if part.strip()],
         date=today.isoformat(),
         style=style,
         script=script,
         versions=library_versions(),
     )
+
+
+def checks_section(checks: Checks) -> Section:
+    """Return the table of all checks, and what is worth knowing besides."""
+    failed = [bool(check.failed.any()) for check in checks.counted]
+    titles, rows = Checks(checks.counted).cells()
+    blocks: list[Any] = [Table("checks", titles, rows, plain=True, failed=failed)]
+    if checks.notes:
+        blocks.append(Items([note.say() for note in checks.notes], "Notes"))
+    return Section("checks", "Checks", f"{checks.headline().capitalize()}.", blocks)
 
 
 def _with_code(text: str) -> Markup:

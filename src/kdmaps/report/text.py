@@ -5,33 +5,42 @@ from typing import Any
 
 import numpy as np
 
-from kdmaps.dynamics import CoarseStates, Validation, coarse_states, suggest_states
+from kdmaps.checks import Check, rules
+from kdmaps.dynamics import CoarseStates, Validation
 from kdmaps.spectrum.modes import rate_ratios
 from kdmaps.summary import FitSummary, count_frames, show_interval, with_unit
 from kdmaps.utils.numbers import rounded
 
 #: Approximate number of lags in a table of implied time scales.
 IMPLIED_LAGS = 6
-#: Largest number of samples, at equal distances, from which states are found.
-STATE_SAMPLES = 10_000
 #: Number of typical rows of each state.
 TYPICAL = 3
 
 
 def lag_sentences(summary: FitSummary, tests: Validation | None) -> list[str]:
-    """Explain how the lag was chosen, and whether the tests of the fitted model find it long enough."""
-    choice, found = summary.lag_choice, []
+    """Explain how the lag was chosen, and which tests of the fitted model find it long enough."""
+    choice = summary.lag_choice
+    sentences = []
     if choice is not None and summary.lag is not None:
         lag, tried = count_frames(summary.lag), len(choice.lags)
         scan = f"The lag of {lag} was chosen from {tried} lags by a quick scan of implied time scales"
-        found.append(f"{scan}: {choice.outcome}." if tests is None else f"{scan}.")
+        sentences.append(f"{scan}: {choice.outcome}." if tests is None else f"{scan}.")
     if tests is None:
-        return [*found, "The trajectories are too short to test the lag."]
-    test, outcome = tests.chapman, "The trajectories are too short for a Chapman–Kolmogorov test."
-    if test is not None:
-        passed = f"Chapman–Kolmogorov test of {len(test.steps)} lags {test.outcome}."
-        outcome = str(tests.checks()[-1].warning) if test.passed is False else passed
-    return [*found, tests.flat_words, outcome]
+        return [*sentences, "The trajectories are too short to test the lag."]
+    failed = {check.code for check in failed_tests(tests)}
+    if rules.NOT_FLAT.code not in failed:
+        sentences.append(tests.flat_words)
+    chapman = tests.chapman
+    if chapman is None:
+        sentences.append("The trajectories are too short for a Chapman–Kolmogorov test.")
+    elif rules.CHAPMAN_KOLMOGOROV.code not in failed:
+        sentences.append(f"Chapman–Kolmogorov test of {len(chapman.steps)} lags {chapman.outcome}.")
+    return sentences
+
+
+def failed_tests(tests: Validation | None) -> list[Check]:
+    """Return the tests of a lag that warn."""
+    return [] if tests is None else [check for check in tests.checks if check.warns]
 
 
 def implied_table(tests: Validation, unit: str | None = None) -> tuple[list[str], list[list[str]]]:
@@ -61,16 +70,6 @@ def implied_sentence(model: Any) -> str:
         "At the lag of the model, implied time scales are usually longer than the time scales of the modes above: they "
         f"are computed again from all frames, without regularization{of_modes}."
     )
-
-
-def find_states(model: Any, modes: np.ndarray, weight: np.ndarray | None) -> CoarseStates | None:
-    """Return the states of these samples; None if there are none, or if the model is out of equilibrium."""
-    if model.right_modes_ is not None:
-        return None
-    try:
-        return coarse_states(modes, suggest_states(model), sample_weight=weight)
-    except ValueError:  # modes that are constant at the samples
-        return None
 
 
 def state_table(

@@ -6,11 +6,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from kdmaps.exceptions import DataWarning
+from kdmaps.checks import Check, rules, warn
 from kdmaps.selection.candidate import Candidate, Trial, plain_data
 from kdmaps.utils.content import content_digest
 from kdmaps.utils.files import append_line, as_path, create, is_intact, read_lines, sealed
-from kdmaps.utils.warn import warn
 
 #: Increase this when older versions can no longer read a checkpoint.
 CHECKPOINT_FORMAT = 5
@@ -40,12 +39,8 @@ class Checkpoint:
         own = self._header.get("checksum")
         sound = [line for line in lines if is_intact(line) and line.get("search") == own]
         self._done = {line["key"]: [Candidate.from_dict(c) for c in line["candidates"]] for line in sound}
-        if len(sound) < len(lines):
-            warn(
-                f"{len(lines) - len(sound)} of {len(lines)} lines of the checkpoint {path} were changed after "
-                "they were written, or belong to another search; their candidates are evaluated again.",
-                DataWarning,
-            )
+        words = {"count": len(lines), "path": str(path)}
+        warn(Check(rules.CHANGED_CHECKPOINT, len(lines) - len(sound), words=words))
 
     @property
     def seed(self) -> int | None:

@@ -20,10 +20,10 @@ import numpy as np
 from sklearn.model_selection import StratifiedKFold
 
 from kdmaps.bases import Basis, BasisSpec, ModeBasis, select_landmarks
+from kdmaps.checks import Check, rules, warn
 from kdmaps.data.distances import median_distance
 from kdmaps.data.sources import ArraySource
 from kdmaps.diagnostics.evidence import evaluated_at, values_at
-from kdmaps.exceptions import DataWarning
 from kdmaps.forms.diffusion import DiffusionTensor, mean_diffusion
 from kdmaps.forms.energy import EnergyForm
 from kdmaps.kernels import Kernel, Metric, make_kernel
@@ -31,7 +31,6 @@ from kdmaps.selection.folds import Folds, Splits, make_splits, resolve_cv
 from kdmaps.selection.roots import metric_root
 from kdmaps.spectrum.committor import BoundarySums
 from kdmaps.utils.progress import track
-from kdmaps.utils.warn import warn
 
 #: Sides of a sample: in A, in B, outside of both.
 SOURCE, TARGET, OUTSIDE = 0, 1, -1
@@ -346,11 +345,7 @@ def boundary_folds(X: np.ndarray, side: np.ndarray, groups: Any, seed: int, cv: 
     kept = [(train, test) for train, test in splits if set(side[train]) == needed and len(test)]
     if len(kept) >= 2:
         return kept
-    warn(
-        "Folds of whole groups or blocks leave no samples of A or B to train on, so folds are random. The choice of "
-        "the kernel is then too optimistic for correlated rows: sample A and B in several groups or stretches of time.",
-        DataWarning,
-    )
+    warn(Check(rules.COMMITTOR_FOLDS, len(kept)))
     return _random_folds(side, seed)
 
 

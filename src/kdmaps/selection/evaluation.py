@@ -12,6 +12,7 @@ from kdmaps.bases import Basis, BasisSpec
 from kdmaps.data.check import warn_of_preview
 from kdmaps.data.sources import PREVIEW_SAMPLES, ArraySource, Sample, Source
 from kdmaps.diagnostics.evidence import rests_on_few_rows
+from kdmaps.exceptions import Undetermined
 from kdmaps.forms.diffusion import mean_diffusion
 from kdmaps.forms.energy import EnergyForm
 from kdmaps.forms.lagged import LaggedForm
@@ -160,7 +161,7 @@ class SearchData:
         fit = self.fit
         try:
             return modes_of(folded.whole, folded.basis.ridge, fit.n_components, regularization, fit.center)[0]
-        except ValueError:
+        except Undetermined:
             return None
 
     def fit_more(self, folded: FoldedMoments, regularization: float, n_components: int) -> CrossFit | None:

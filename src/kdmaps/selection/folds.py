@@ -13,12 +13,11 @@ import numpy as np
 from sklearn.model_selection import BaseCrossValidator, GroupKFold, RepeatedKFold, check_cv
 
 from kdmaps.bases import Basis
-from kdmaps.data.check import order_findings, order_in, warn_of
+from kdmaps.checks import Check, rules, warn, warn_of
+from kdmaps.data.check import order_checks, order_in
 from kdmaps.data.correlation import Order
 from kdmaps.data.sources import Form, Sample, Source
-from kdmaps.exceptions import DataWarning
 from kdmaps.forms.moments import Moments, sum_moments
-from kdmaps.utils.warn import warn
 
 #: A single draw of folds sometimes favours a bad candidate. A second draw costs solves, but no pass over the samples.
 REPEATS = 2
@@ -110,7 +109,7 @@ def resolve_cv(cv: Any, source: Source, groups: Any, preview: Sample | None = No
     if groups is not None:
         return FOLDS
     order = order_in(source, preview)
-    warn_of(order_findings(order))
+    warn_of(order_checks(order))
     if order.n_walkers > 1:
         return WalkerKFold(order.n_walkers)
     return blocks_of(order, source.n_samples or 0) if order.n_walkers and not order.sorted else FOLDS
@@ -196,11 +195,8 @@ def splits_at(cv: Any, source: Source, groups: Any, rows: np.ndarray, n_componen
             "max_search_samples."
         )
     if len(known) < len(kept):
-        warn(
-            f"{len(kept) - len(known)} of {len(kept)} folds of cv are left out: they have too few of the {len(rows)} "
-            "samples of the search. Use fewer folds, or a larger max_search_samples.",
-            DataWarning,
-        )
+        words = {"count": len(kept), "rows": len(rows)}
+        warn(Check(rules.FOLDS_LEFT_OUT, len(kept) - len(known), words=words))
     return make_splits(known, np.broadcast_to(0.0, (len(rows), 1)), None, n_components, seed)
 
 

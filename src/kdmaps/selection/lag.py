@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from scipy import linalg
 
 from kdmaps.bases import BasisSpec
+from kdmaps.checks import Check, Checks, muted, rules, warn
 from kdmaps.data.correlation import integrated_correlation_time, trajectories_of
 from kdmaps.data.distances import resolve_bandwidth
 from kdmaps.data.inputs import as_source, join_trajectories
@@ -16,7 +17,6 @@ from kdmaps.data.pairs import check_steps
 from kdmaps.data.sources import PREVIEW_SAMPLES, ArraySource, Source
 from kdmaps.diagnostics.projection import Projection, project
 from kdmaps.diagnostics.resampling import MIN_BLOCKS, Resampling, joint_intervals, optimistic_intervals
-from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.kernels import make_kernel
 from kdmaps.selection.plan import FitSpec
 from kdmaps.spectrum.directed import propagator
@@ -27,7 +27,6 @@ from kdmaps.utils.notebook import TableCard
 from kdmaps.utils.numbers import rounded
 from kdmaps.utils.types import RandomStateLike, SamplesLike
 from kdmaps.utils.validation import checked_weight, seed_of
-from kdmaps.utils.warn import muted, warn
 
 #: A lag is compared with lags that are at least this many times as long.
 LONGER = 2
@@ -124,24 +123,22 @@ class ImpliedTimescales(TableCard):
         return int(self.lags[slow][-1] if slow[0] else self.lags[0])
 
     @property
-    def why_not_flat(self) -> UnreliableModesWarning:
-        """The warning of `choose_lag` if no lag is flat."""
+    def check(self) -> Check:
+        """The check of `choose_lag`: whether time scales are flat from some lag on."""
         if not self.resolved[0, 0]:
-            return UnreliableModesWarning(
-                f"No time scale is longer than a lag of {self.lags[0]} frame(s): the frames are not in temporal order, "
-                "or too far apart in time. Use frames in their original order, at shorter time steps."
-            )
-        if self.undecided is not None:
-            return UnreliableModesWarning(
-                "The quick scan of lags is inconclusive: the trajectories are too short to tell whether implied time "
-                f"scales are flat ({self.n_blocks} independent blocks). A lag of {self.undecided} frame(s) is used, "
-                "from which they do not change significantly. Use longer trajectories."
-            )
-        return UnreliableModesWarning(
-            "The quick scan of lags found no plateau of implied time scales: they change beyond their errors. A lag of "
-            f"{self.longest_resolved} frames is used, the longest one below the slowest time scale. Test the fit with "
-            "kdmaps.dynamics.validate; use longer trajectories, or inputs that contain every slow coordinate."
-        )
+            longest_in_lags = self.timescales[0, 0] / self.times[0]
+            return Check(rules.NO_MEMORY, float(longest_in_lags), words={"lag_frames": int(self.lags[0])})
+        longest = int(self.lags[-1])
+        if self.plateau is not None:
+            return Check(rules.LAG_NOT_FLAT, self.plateau, longest)
+        words = {"lag_frames": self.undecided or self.longest_resolved, "blocks": self.n_blocks}
+        unknown = self.undecided is not None
+        return Check(rules.LAG_NOT_FLAT, np.nan if unknown else np.inf, longest, words=words)
+
+    @property
+    def checks(self) -> Checks:
+        """Whether time scales are flat from some lag on."""
+        return Checks([self.check])
 
     def table(self) -> list[dict[str, Any]]:
         """Return one row of plain data per lag and mode, for example for `pandas.DataFrame`."""
@@ -261,10 +258,8 @@ def choose_lag(
         tried = default_lags(projection) if lags is None else lags
         found = scan_lags(projection, checked_lags(tried, projection.longest), resampling)
         flat = found.plateau
-    if flat is not None:
-        return LagChoice(flat, found)
-    warn(found.why_not_flat)
-    return LagChoice(found.undecided or found.longest_resolved, found)
+    warn(found.check)
+    return LagChoice(flat or found.undecided or found.longest_resolved, found)
 
 
 def _quick_projection(

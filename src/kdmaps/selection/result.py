@@ -9,7 +9,7 @@ import numpy as np
 from scipy.stats import rankdata
 
 from kdmaps.certificates import Certificate, cv_consistency
-from kdmaps.exceptions import UnreliableModesWarning
+from kdmaps.checks import Check, rules
 from kdmaps.kernels import Kernel, Metric
 from kdmaps.selection.candidate import Candidate, Stage
 from kdmaps.selection.evaluation import FoldedMoments, SearchData
@@ -69,18 +69,18 @@ class SearchResult:
             "concentration": bound.constants["c"],
         }
 
-    def flatness(self) -> UnreliableModesWarning | None:
-        """Return a warning if all kernels score the same."""
+    @property
+    def flatness(self) -> Check | None:
+        """Check whether kernels score differently, if there are three or more."""
         peaks: dict[Kernel, float] = {}
         for c in self.candidates:
             if np.isfinite(c.value):
                 peaks[c.kernel] = max(c.value, peaks.get(c.kernel, -np.inf))
-        if len(peaks) <= 2 or max(peaks.values()) - min(peaks.values()) > self.best.standard_error:
+        if len(peaks) <= 2:
             return None
-        return UnreliableModesWarning(
-            "The score landscape is flat: at its best regularization every kernel scores the same within the "
-            "standard error. Either any kernel will do, or the samples show no slow mode: look at fold_agreement_."
-        )
+        spread = max(peaks.values()) - min(peaks.values())
+        error = max(self.best.standard_error, np.finfo(float).tiny)
+        return Check(rules.FLAT, float(spread / error))
 
     def table(self) -> dict[str, Any]:
         """Return scikit-learn's `cv_results_`, one entry per candidate."""

@@ -9,6 +9,7 @@ import numpy as np
 from joblib import effective_n_jobs
 
 from kdmaps.bases import Basis
+from kdmaps.checks import rules
 from kdmaps.data.sources import Source
 from kdmaps.forms.moments import chunk_rows
 from kdmaps.kernels import Gaussian, Kernel, make_kernel
@@ -20,7 +21,6 @@ from kdmaps.selection.grid import bandwidth_grid, edge_of, kernels_of, regulariz
 from kdmaps.selection.plan import FitSpec, SearchPlan
 from kdmaps.selection.result import Search, SearchResult
 from kdmaps.selection.scores import make_scoring
-from kdmaps.spectrum.modes import MAX_CONDITION
 from kdmaps.utils.progress import track
 from kdmaps.utils.threads import map_unordered, one_blas_thread
 from kdmaps.utils.validation import seed_of
@@ -144,7 +144,7 @@ class _Sweep:
     def _is_sound(self, moments: FoldedMoments, regularization: float) -> bool:
         """Return True if a fit with all samples is well conditioned."""
         modes = self.data.modes(moments, regularization)
-        return modes is not None and modes.condition_number <= MAX_CONDITION
+        return modes is not None and modes.condition_number <= rules.CONDITION.limit
 
     def grid(self, kernels: Sequence[tuple[str, Kernel]], regularizations: Iterable[float]) -> list[Candidate]:
         """Evaluate every kernel at every λ and return the new candidates."""

@@ -18,6 +18,7 @@ from kdmaps.data.distances import median_distance
 from kdmaps.data.pairs import PairSource
 from kdmaps.data.sources import Form, Sample, Source
 from kdmaps.diagnostics.relevance import gradient_products, metric_matrix
+from kdmaps.exceptions import Undetermined
 from kdmaps.forms.energy import EnergyForm
 from kdmaps.forms.moments import Moments, sum_moments
 from kdmaps.kernels import Kernel, Metric
@@ -124,7 +125,7 @@ class Training:
         try:
             problem = (basis.ridge, fit.n_components, recipe.regularization, fit.center, fit.clock)
             modes, right = modes_of(moments, *problem)
-        except ValueError:  # with all features, rounding leaves fewer modes than with those of the screening
+        except Undetermined:  # with all features, rounding leaves fewer modes than with those of the screening
             return None
         ends = [modes] if right is None else [modes, right]
         functions = (np.hstack([m.coefficients for m in ends]), np.concatenate([m.offset for m in ends]))

@@ -6,14 +6,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
+from kdmaps.checks import Check, rules, warn
 from kdmaps.data.findings import effective_sample_size as effective_sample_size
-from kdmaps.data.findings import is_dominated
-from kdmaps.exceptions import DataWarning
+from kdmaps.data.findings import least_effective
 from kdmaps.utils.validation import check_positive_number
-from kdmaps.utils.warn import warn
 
 #: Largest standard error of a free-energy difference between windows, in kT: a factor of e in the weights.
-MAX_ERROR = 1.0
 #: Largest energy in kT; sums of more would overflow or lose all digits.
 MAX_REDUCED = 1e12
 #: Largest error of the number of frames of a window, as a part of all frames, and most steps of the iteration.
@@ -177,11 +175,7 @@ def _solve_windows(energies: np.ndarray, counts: np.ndarray, f: np.ndarray) -> t
             if found[0] <= value + 1e-14 * scale:  # rounding
                 break
         f, (value, total, shares) = new, found
-    warn(
-        f"The free energies of the windows did not converge in {MAX_STEPS} steps, and the weights are unreliable: "
-        "frames of windows that hardly overlap. Add windows between them, or use softer biases.",
-        DataWarning,
-    )
+    warn(Check(rules.WINDOWS_CONVERGE, 1.0, words={"steps": MAX_STEPS}))
     return total, shares
 
 
@@ -197,13 +191,9 @@ def _check_overlap(shares: np.ndarray, windows: np.ndarray) -> None:
     scaled = vectors[:, 1:] / np.sqrt(np.maximum(values[1:], 1e-12 * len(shares)))
     variance = ((scaled[:, None] - scaled) ** 2).sum(axis=2) - (1 / counts[:, None] + 1 / counts)
     i, j = np.unravel_index(variance.argmax(), variance.shape)
-    if (error := np.sqrt(max(variance[i, j], 0.0))) > MAX_ERROR:
-        warn(
-            f"Windows {windows[i]} and {windows[j]} hardly overlap: the standard error of their free-energy difference "
-            f"is at least {min(error, 100):.2g} kT, and the weights of their frames are as uncertain. Add windows "
-            "between them, or use softer biases.",
-            DataWarning,
-        )
+    error = float(np.sqrt(max(variance[i, j], 0.0)))
+    words = {"first": windows[i], "second": windows[j], "error": min(error, 100)}
+    warn(Check(rules.OVERLAP, error, words=words))
 
 
 def _in_kT(name: str, energies: ArrayLike, kT: float, ndim: int | None = None) -> np.ndarray:
@@ -230,10 +220,5 @@ def _scaled(energies: np.ndarray, kT: float = 1.0) -> np.ndarray:
         weights = np.exp((energies - energies.max()) / kT)
     weights /= weights.mean()
     n, effective = len(weights), effective_sample_size(weights)
-    if is_dominated(n, effective):
-        warn(
-            f"The weights leave {effective:.1f} effective samples of {n}: a few samples dominate the result. Check the "
-            "units of the bias and kT, discard frames from the time when the bias was still growing, or sample longer.",
-            DataWarning,
-        )
+    warn(Check(rules.EFFECTIVE_SAMPLES, effective, least_effective(n), words={"rows": n}))
     return weights

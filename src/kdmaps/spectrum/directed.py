@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import linalg, optimize
 
+from kdmaps.exceptions import Undetermined
 from kdmaps.forms.moments import Moments
 from kdmaps.spectrum.modes import NO_LAG, Clock, Modes
 from kdmaps.spectrum.pencil import ROUNDING, check_determined, find_modes
@@ -237,7 +238,7 @@ def _factor(covariance: np.ndarray, penalty: np.ndarray) -> tuple[np.ndarray, bo
             return linalg.cho_factor(covariance + penalty + rounding * np.trace(covariance) * np.eye(len(covariance)))
         except np.linalg.LinAlgError:
             continue
-    raise ValueError("The features are linearly dependent; increase regularization, or use a narrower bandwidth.")
+    raise Undetermined("The features are linearly dependent; increase {regularization}, or use a narrower {bandwidth}.")
 
 
 def _scaled(coefficients: np.ndarray, covariance: np.ndarray) -> np.ndarray:

@@ -5,20 +5,12 @@ from typing import Self
 
 import numpy as np
 
-from kdmaps.exceptions import UnreliableModesWarning, UnresolvedModesWarning
+from kdmaps.checks import Check, Phrase, or_fewer, rules
 
-#: Beyond this condition number of L+λR the modes lose more than about four digits to rounding.
-MAX_CONDITION = 1e12
-#: The samples do not resolve modes whose relative `Modes.sampling_error` exceeds this.
-MAX_SAMPLING_ERROR = 0.5
 #: The 95 % quantile of √(x² + y²) for standard normal x and y: √(2 ln 20).
 SPLITTING = 2.45
 #: Two rates that differ by more than a third are not degenerate, however few the samples.
 WIDE_GAP = 1.35
-#: Beyond this ratio of regularization to energy (`Modes.ridge_share`), λ determines the mode.
-MAX_RIDGE_SHARE = 3.0
-#: Folds whose mode spaces have a mean squared cosine below this disagree.
-MIN_AGREEMENT = 0.8
 
 
 @dataclass(frozen=True)
@@ -70,36 +62,10 @@ def rate_ratios(rates: np.ndarray) -> np.ndarray:
         return np.where(rates[1:] == rates[:-1], 1.0, rates[1:] / rates[:-1])
 
 
-@dataclass(frozen=True)
-class Check:
-    """A number that measures the reliability of modes, and its limit."""
-
-    what: str  #: Name of the number.
-    value: str  #: The formatted number.
-    limit: str  #: Its limit, such as "at most 0.5".
-    warning: UnreliableModesWarning | None  #: The problem and its remedy; None if the number is within its limit.
-    estimate: bool = False  #: True for an estimate that cross-validation replaces by a measurement.
-
-    @property
-    def passed(self) -> bool:
-        """True if the number is within its limit."""
-        return self.warning is None
-
-
-def or_fewer(before: int) -> str:
-    """Return the remedy "fewer modes" if `before`, the number of modes before the first that fails, is positive."""
-    return f" or fewer n_components (at most {before})" if before > 0 else ""
-
-
 def agreement_check(agreement: float, suggested: int | None = None) -> Check:
     """Check whether the modes of different folds span the same space; `suggested` modes agree better."""
-    better = "" if suggested is None else f" (suggested: {suggested})"
-    warning = UnreliableModesWarning(
-        f"The folds disagree on the mode space (mean squared cosine {agreement:.2f}): use more samples or another "
-        f"n_components{better}."
-    )
-    what, limit = "agreement of the folds on the modes, mean squared cosine", f"at least {MIN_AGREEMENT:g}"
-    return Check(what, f"{agreement:.3f}", limit, None if agreement >= MIN_AGREEMENT else warning)
+    better = Phrase("") if suggested is None else Phrase("suggested", {"suggested": suggested})
+    return Check(rules.FOLDS_DISAGREE, agreement, words={"suggested": better})
 
 
 @dataclass(frozen=True)
@@ -193,76 +159,48 @@ class Modes:
         ordered = {name: getattr(self, name)[order] for name in names}
         return replace(self, coefficients=self.coefficients[:, order], **ordered)
 
+    @property
     def checks(self) -> list[Check]:
-        """Return the checks of rounding, sampling error, regularization, gap and, for pairs, of time scales and lag."""
-        found = [self._conditioned(), self._resolved(), self._free_of_ridge(), self._separated()]
+        """The checks of rounding, sampling error, regularization, gap and, for pairs, of time scales and lag."""
+        conditioned = Check(rules.CONDITION, self.condition_number)
+        found = [conditioned, self._resolved(), self._free_of_ridge(), self._separated()]
         return found if self.clock.lag is None else [*found, self._slower_than_the_lag()]
 
-    def warnings(self) -> list[UnreliableModesWarning]:
-        """Return the reasons not to trust the modes, each with its remedy; empty if all checks pass."""
-        return [check.warning for check in self.checks() if check.warning is not None]
-
-    def _conditioned(self) -> Check:
-        found = self.condition_number
-        warning = UnreliableModesWarning(
-            f"The condition number of L+λR is {found:.1e}: rounding spoils the modes. Increase regularization or use "
-            "fewer features."
-        )
-        failed = warning if found > MAX_CONDITION else None
-        return Check("condition number of L+λR", f"{found:.2g}", f"at most {MAX_CONDITION:.0g}", failed)
-
     def _resolved(self) -> Check:
-        error, worst = self.sampling_error, int(np.argmax(self.sampling_error))
-        unresolved = error > MAX_SAMPLING_ERROR
+        error = self.sampling_error
+        unresolved = error > rules.UNRESOLVED.limit
         first = int(np.argmax(unresolved))
-        warning = UnresolvedModesWarning(
-            f"{self.effective_count:.0f} effective samples do not resolve mode {first + 1}"
-            f"{' and the modes after it' if first + 1 < len(error) else ''} (relative error of the eigenvalue about "
-            f"{error[first]:.2f}). Use more regularization, a wider bandwidth, more samples{or_fewer(first)}."
-        )
-        what = f"relative sampling error of eigenvalue {worst + 1}, √(effective rank/n)"
-        failed = warning if unresolved.any() else None
-        return Check(what, f"{error[worst]:.3g}", f"at most {MAX_SAMPLING_ERROR:g}", failed, estimate=True)
+        words = {
+            "samples": float(self.effective_count),
+            "first": first + 1,
+            "after": " and the modes after it" if first + 1 < len(error) else "",
+            "error": float(error[first]),
+        }
+        return Check(rules.UNRESOLVED, error, words=words)
 
     def _free_of_ridge(self) -> Check:
-        heaviest = int(np.argmax(self.ridge_share))
-        share = self.ridge_share[heaviest]
+        share = self.ridge_share.max()
         times = f"{share:.0f}" if share < 1e4 else f"{share:.1g}"
-        warning = UnresolvedModesWarning(
-            f"The regularization weighs {times} times as much as the energy of mode {heaviest + 1}: λ "
-            "determines this mode. Decrease regularization (a rate), or let KernelSearchCV choose it."
-        )
-        what = f"regularization relative to the energy of mode {heaviest + 1}"
-        failed = warning if share > MAX_RIDGE_SHARE else None
-        return Check(what, f"{share:.3g}", f"at most {MAX_RIDGE_SHARE:g}", failed, estimate=True)
+        return Check(rules.RIDGE, self.ridge_share, words={"times": times})
 
     def _slower_than_the_lag(self) -> Check:
-        fast = np.flatnonzero(self.timescales < self.clock.duration)
-        named, first = ", ".join(str(k + 1) for k in fast), int(fast[0]) if fast.size else 0
+        fast = self.timescales < self.clock.duration
+        before = int(np.argmax(fast)) if fast.any() else 0
         shorter = self.clock.lag is not None and self.clock.lag > 1
-        if first:
-            remedy = f"Use {'a shorter lag' if shorter else 'frames at shorter time steps'}{or_fewer(first)}."
+        if before:
+            advice = Phrase("shorter lag" if shorter else "shorter steps", {"fewer": or_fewer(before)})
         else:
-            begin = "Use a shorter lag, or check" if shorter else "Check"
-            remedy = f"{begin} that the rows are consecutive frames, close enough in time."
-        warning = UnreliableModesWarning(
-            f"Mode(s) {named} relax within one lag ({self.clock.duration:.4g}): their time scales are unreliable. "
-            f"{remedy}"
-        )
-        what = f"shortest time scale, of mode {int(np.argmin(self.timescales)) + 1}"
-        limit = f"at least one lag, {self.clock.duration:.4g}"
-        return Check(what, f"{self.timescales.min():.4g}", limit, warning if fast.size else None)
+            advice = Phrase("shorter lag or order" if shorter else "order")
+        return Check(rules.WITHIN_LAG, self.timescales, self.clock.duration, words={"advice": advice})
 
     def _separated(self) -> Check:
         r, smallest = len(self.eigenvalues), self.smallest_gap
-        gap, space = self.timescale_gap, f"the space of the first {r} modes" if r > 1 else "mode 1"
-        below = rate_ratios(self.rates)
-        separated = 1 + np.flatnonzero(below > max(smallest, WIDE_GAP))
-        fewer = f"{separated[-1]} or " if separated.size else ""
-        warning = UnreliableModesWarning(
-            f"Modes {r} and {r + 1} have the same time scale within the sampling error (gap {gap:.3f}): {space} "
-            f"is partly arbitrary. Use n_components={fewer}{r + 1}."
-        )
-        what = f"gap after the last mode, the smaller one of rate{r + 1}/rate{r} and μ{r}/μ{r + 1}"
-        limit = f"at least {smallest:.4g} with {self.effective_count:,.0f} effective samples"
-        return Check(what, f"{gap:.4g}", limit, warning if gap < smallest else None)
+        separated = 1 + np.flatnonzero(rate_ratios(self.rates) > max(smallest, WIDE_GAP))
+        words = {
+            "last": r,
+            "after": r + 1,
+            "space": f"the space of the first {r} modes" if r > 1 else "mode 1",
+            "better": f"{separated[-1]} or {r + 1}" if separated.size else str(r + 1),
+            "samples": float(self.effective_count),
+        }
+        return Check(rules.NO_GAP, self.timescale_gap, smallest, words=words)

@@ -6,14 +6,14 @@ import numpy as np
 from scipy import linalg
 from scipy.linalg import lapack
 
-from kdmaps.exceptions import UnreliableModesWarning
+from kdmaps.checks import Check, or_fewer, rules, warn
+from kdmaps.exceptions import Undetermined
 from kdmaps.forms.moments import Moments
-from kdmaps.spectrum.modes import NO_LAG, Clock, Modes, or_fewer
+from kdmaps.spectrum.modes import NO_LAG, Clock, Modes
 from kdmaps.utils.threads import one_blas_thread
-from kdmaps.utils.warn import warn
 
-#: Rounding of a number in single precision, and the largest variance of this noise in a mode of unit variance.
-SINGLE_ROUNDING, MAX_SINGLE_NOISE = 6e-8, 0.5
+#: Rounding of a number in single precision.
+SINGLE_ROUNDING = 6e-8
 #: Eigenvalues below this fraction of the largest one are rounding errors.
 ROUNDING = 1e-15
 #: Cause and remedy of matrices that cannot be factorised.
@@ -65,11 +65,7 @@ def cholesky(
         factor, info = lapack.dpotrf(lifted, lower=1, clean=0)
         if info == 0:
             if jitter:
-                warn(
-                    f"{name} is not positive definite in floating point; {jitter:.0e} of its mean diagonal was added. "
-                    f"{remedy}",
-                    UnreliableModesWarning,
-                )
+                warn(Check(rules.JITTER, float(jitter), words={"matrix": name, "advice": remedy}))
             return factor
     raise np.linalg.LinAlgError(f"{name} is not positive definite even with jitter: {TOO_EXTREME}")
 
@@ -79,27 +75,22 @@ def rounding_variance(moments: Moments, coefficients: np.ndarray) -> np.ndarray:
     return 2 * ROUNDING * np.trace(moments.gram) / moments.weight * np.einsum("mk,mk->k", coefficients, coefficients)
 
 
-def single_precision_warnings(moments: Moments, coefficients: np.ndarray) -> list[UnreliableModesWarning]:
-    """Return a warning if the rounding ε of features, of variance at most ε tr(Σ)|a|², is large in a mode."""
+def single_precision_check(moments: Moments, coefficients: np.ndarray) -> Check:
+    """Check whether the rounding ε of features, of variance at most ε tr(Σ)|a|², is large in a mode."""
     noise = SINGLE_ROUNDING * np.trace(moments.covariance()) * np.einsum("mk,mk->k", coefficients, coefficients)
-    spoiled = np.flatnonzero(noise > MAX_SINGLE_NOISE)
-    if not spoiled.size:
-        return []
-    return [
-        UnreliableModesWarning(
-            f"Single precision may spoil mode {spoiled[0] + 1}: it is a small difference of large features. Use "
-            f"dtype='float64', a narrower bandwidth{or_fewer(int(spoiled[0]))}."
-        )
-    ]
+    spoiled = noise > rules.SINGLE_PRECISION.limit
+    return Check(rules.SINGLE_PRECISION, noise, words={"first": int(np.argmax(spoiled)) + 1})
 
 
 def check_determined(modes: np.ndarray) -> None:
     """Raise unless all modes are determined."""
     determined = int(np.count_nonzero(modes))
     if determined < len(modes):
-        raise ValueError(
-            f"The samples determine only {determined} mode{'' if determined == 1 else 's'}, fewer than "
-            f"n_components={len(modes)}; use more distinct samples{or_fewer(determined)}."
+        raise Undetermined(
+            "The samples determine only {modes}, fewer than {n_components:{asked}}; use more distinct samples{fewer}.",
+            modes=f"{determined} mode{'' if determined == 1 else 's'}",
+            asked=len(modes),
+            fewer=or_fewer(determined),
         )
 
 
@@ -115,7 +106,7 @@ def find_modes(
 
     Raises
     ------
-    ValueError
+    Undetermined
         If the samples do not determine `n_components` modes.
     """
     covariance, energy = moments.covariance(center), moments.mean_energy()

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from kdmaps.utils.numbers import rounded
-from kdmaps.utils.warn import section
 
 _CARD = "font-family: sans-serif; font-size: 0.9em; margin-top: 0.6em"
 _CELL = "padding: 0.15em 0.8em; text-align: right; border-bottom: 1px solid rgba(128, 128, 128, 0.4)"
@@ -41,10 +40,10 @@ def scatter(points: np.ndarray, names: Sequence[str]) -> str:
     )
 
 
-def warning_lines(texts: Iterable[str]) -> str:
-    """Return warnings as paragraphs with links to their sections of the documentation, for `card`."""
-    linked = [(escape(text), escape(section(text))) for text in texts]
-    return "".join(f"<p>⚠ {text}" + (f' (<a href="{at}">{at}</a>)' if at else "") + "</p>" for text, at in linked)
+def warning_lines(checks: Any) -> str:
+    """Return the warnings of `kdmaps.checks.Checks` as paragraphs with links to their sections, for `card`."""
+    linked = [(escape(check.say()), escape(check.link)) for check in checks.warnings]
+    return "".join(f'<p>⚠ {text} (<a href="{at}">{at}</a>)</p>' for text, at in linked)
 
 
 class TableCard:

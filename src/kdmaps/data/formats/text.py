@@ -9,10 +9,9 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
+from kdmaps.checks import Check, rules, warn
 from kdmaps.data.formats.base import Extras, block_rows, column_blocks, reading
 from kdmaps.data.table import Blocks, Table
-from kdmaps.exceptions import DataWarning
-from kdmaps.utils.warn import warn
 
 #: Formats of numbers by kind; other columns are labels.
 _NUMBER_FORMATS = {"f": "%.10g", **dict.fromkeys("iub", "%d")}
@@ -115,11 +114,7 @@ def _are_names(path: Path, fields: list[str], rows: list[list[str]]) -> bool:
     if not rows or (whole and len(numbers) < 3):
         return False
     shown = ", ".join(fields[:4]) + (", …" if len(fields) > 4 else "")
-    warn(
-        f"The first line of {path} ({shown}) was read as the numbers of the columns, not as a sample. If it is a "
-        "sample, give header=False (--no-header).",
-        DataWarning,
-    )
+    warn(Check(rules.NUMBERED_COLUMNS, 1, words={"path": str(path), "shown": shown}))
     return True
 
 
@@ -127,11 +122,7 @@ def _index_column(path: Path, names: list[str] | None) -> set[int]:
     """Return the first column if only its name is empty: it is the index of a data frame."""
     if not names or names[0] or len(names) == 1:
         return set()
-    warn(
-        f"The first column of {path} is unnamed and was left out as the index of a data frame. If it is a coordinate, "
-        "give it a name.",
-        DataWarning,
-    )
+    warn(Check(rules.INDEX_COLUMN, 1, words={"path": str(path)}))
     return {0}
 
 
