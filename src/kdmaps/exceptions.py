@@ -65,6 +65,10 @@ class ArgumentError(KdmapsError):
     """An argument is wrong, in itself or together with others."""
 
 
+class MemoryLimitError(ArgumentError):
+    """`memory_limit` is too small for a number of features."""
+
+
 class NotApplicable(KdmapsError):
     """The question has no meaning for this model, such as passage times of a model without a lag."""
 

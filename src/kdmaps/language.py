@@ -43,6 +43,11 @@ OPTIONS = {
     "standardize": "--standardize",
     "rates": "--rates",
     "isolated": "--isolated",
+    "cv": "--ordered",
+    "array": "--array",
+    "header": "--header",
+    "stride": "--stride",
+    "reversible": "--no-reversible",
 }
 #: Settings on the command line that are not an option and its value.
 SPECIAL: dict[str, dict[str, str]] = {
@@ -64,6 +69,29 @@ class Language:
         """Fill in a template; words that are phrases themselves are said in this language."""
         said = {name: value.say(self) if hasattr(value, "say") else value for name, value in words.items()}
         return template.format_map({**self.words, **said})
+
+
+@dataclass(frozen=True)
+class Either:
+    """A word of a template that readers of Python and of the command line need in different forms."""
+
+    python: str
+    cli: str
+
+    def say(self, language: Language) -> str:
+        """Return the form for the reader."""
+        return self.cli if language.name == "cli" else self.python
+
+
+@dataclass(frozen=True)
+class Name:
+    """The name of an argument, as a word of a template."""
+
+    argument: str
+
+    def say(self, language: Language) -> str:
+        """Return the argument, or its option."""
+        return format(language.words.get(self.argument, self.argument))
 
 
 _NAMES = (*OPTIONS, *(name for name in SPECIAL if name not in OPTIONS))

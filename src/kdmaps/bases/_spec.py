@@ -11,6 +11,7 @@ from sklearn.utils import check_random_state
 from kdmaps.bases._base import Basis
 from kdmaps.bases._fourier import FourierBasis, RandomPhaseBasis
 from kdmaps.bases._landmarks import LandmarkBasis, select_landmarks
+from kdmaps.exceptions import ArgumentError
 from kdmaps.kernels import Kernel
 from kdmaps.utils.types import RandomStateLike
 from kdmaps.utils.validation import check_positive_integer
@@ -73,9 +74,11 @@ class BasisSpec:
         check_basis(self.basis)
         check_positive_integer("n_features", self.n_features)
         if self.basis != "full" and n_components > self.n_features:
-            raise ValueError(
-                f"n_components={n_components} exceeds n_features={self.n_features}. A mode needs hundreds of samples: "
-                "ask for fewer modes, or, if you have so many samples, increase n_features."
+            raise ArgumentError(
+                "{n_components:{modes}} exceeds {n_features:{features}}. A mode needs hundreds of samples: ask for "
+                "fewer modes, or, if you have so many samples, increase {n_features}.",
+                modes=n_components,
+                features=self.n_features,
             )
         if self.dtype not in ("float64", "float32", np.float64, np.float32):
             raise ValueError(f"dtype must be 'float64' or 'float32', got {self.dtype!r}.")

@@ -12,6 +12,7 @@ import kdmaps
 from kdmaps.cli._app import app, print_note, say
 from kdmaps.cli._models import is_committor
 from kdmaps.cli._options import ForceOption, ModelArgument, check_outputs, require, require_one_of, split_names
+from kdmaps.exceptions import NotApplicable
 
 if TYPE_CHECKING:
     from kdmaps.simulation.inputs import Input
@@ -107,9 +108,7 @@ def _openmm(fitted: Any, mode: int, columns: list[Input], notes: list[str], logi
     openmm = optional("openmm", "openmm", "Modes as OpenMM forces")
     try:
         force = kdmaps.simulation.openmm_cv(fitted, mode, columns, method="table", logit=logit)
-    except ValueError as error:
-        if "method='table'" not in str(error):
-            raise
+    except NotApplicable:
         force = kdmaps.simulation.openmm_cv(fitted, mode, columns, method="expression", outside="free", logit=logit)
         notes.append("The force is an expression that is not flat outside the samples; add simulation.openmm_walls.")
     return str(openmm.XmlSerializer.serialize(force))

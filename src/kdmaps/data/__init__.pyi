@@ -7,6 +7,8 @@ from .files import open_table as open_table
 from .files import open_tables as open_tables
 from .files import read_column as read_column
 from .formats.descriptors import DESCRIPTORS as DESCRIPTORS
+from .given_pairs import Pairs as Pairs
+from .given_pairs import as_pairs as as_pairs
 from .inputs import angles as angles
 from .inputs import as_source as as_source
 from .inputs import delays as delays

@@ -11,6 +11,8 @@ from kdmaps.data.formats.base import Writer, made_by
 from kdmaps.data.formats.descriptors import check_descriptor
 from kdmaps.data.formats.trajectories import open_trajectory
 from kdmaps.data.table import Table, join
+from kdmaps.exceptions import ArgumentError
+from kdmaps.language import Either
 from kdmaps.utils.optional import optional
 from kdmaps.utils.types import PathLike
 
@@ -48,6 +50,8 @@ OBJECTS: list[tuple[str, tuple[str, ...], Callable[[Any], Table]]] = [
     ("mdtraj", ("Trajectory",), trajectories.from_mdtraj),
     ("MDAnalysis", ("Universe", "AtomGroup"), trajectories.from_mdanalysis),
 ]
+#: Suffixes of spreadsheets, which are not read.
+SPREADSHEETS = (".xlsx", ".xls", ".xlsm", ".ods")
 #: Suffixes, without the dot, of formats that can be written.
 TABLE_FORMATS = tuple(suffix.removeprefix(".") for suffix, known in FORMATS.items() if known.write)
 
@@ -120,9 +124,21 @@ def open_table(
     elif path.is_dir():
         raise ValueError(f"{path} is a directory; give a file in it.")
     else:
-        raise ValueError(
-            f"{path}: unknown format {path.suffix!r}; known are {', '.join(FORMATS)}. For a trajectory, give its "
-            "topology (--topology); for other data, pass a callable that returns an iterator of chunks."
+        advice = Either(
+            "For a trajectory, give its topology; for other data, pass a callable that returns an iterator of chunks.",
+            "For a trajectory, give its --topology.",
+        )
+        if path.suffix.lower() in SPREADSHEETS:
+            advice = Either(
+                f"Read it with pandas.read_excel({str(path)!r}) and give the data frame.",
+                "Save the sheet as .csv, with one line of column names, and give that file.",
+            )
+        raise ArgumentError(
+            "{path}: unknown format {suffix!r}; known are {formats}. {remedy}",
+            path=path,
+            suffix=path.suffix,
+            formats=", ".join(FORMATS),
+            remedy=advice,
         )
     if table.n_samples == 0:
         raise ValueError(f"{path} contains no samples.")

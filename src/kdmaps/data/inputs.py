@@ -12,10 +12,12 @@ from numpy.typing import ArrayLike
 from kdmaps.data.correlation import trajectories_of
 from kdmaps.data.files import is_dask, object_reader, open_table
 from kdmaps.data.formats.base import block_rows
+from kdmaps.data.given_pairs import Pairs
 from kdmaps.data.pairs import unequal_steps
 from kdmaps.data.sources import ArraySource, Source
 from kdmaps.data.streams import StreamSource
 from kdmaps.data.table import join
+from kdmaps.exceptions import ArgumentError
 from kdmaps.utils import frames
 from kdmaps.utils.frames import column_names, like
 from kdmaps.utils.types import SamplesLike
@@ -74,13 +76,17 @@ def join_trajectories(
     X and groups are returned unchanged, without lengths, if X is not such a list. Raises a ValueError if labels are
     missing, or if rows of data frames are in a different order.
     """
+    if isinstance(X, Pairs):
+        return X.joined(groups, sample_weight)
     parts = X if isinstance(X, list | tuple) else ()
+    _refuse_ambiguous(X)
     if parts and all(isinstance(part, str | os.PathLike) for part in parts):
         raise ValueError("X is a list of files; read them with kdmaps.data.open_tables(paths).select().")
     frames.check_rows(X, groups=groups, sample_weight=sample_weight)
     if (missing := _missing(groups)).any():
-        raise ValueError(
-            f"groups: the label of row {missing.argmax()} is missing; label every row, or leave the row out of X."
+        raise ArgumentError(
+            "{groups}: the label of row {row} is missing; label every row, or leave the row out of X.",
+            row=int(missing.argmax()),
         )
     stored = all(object_reader(part) is not None for part in parts)  # trajectories of other libraries, stored arrays
     if not parts or not (stored or all(len(getattr(part, "shape", ())) == 2 for part in parts)):
@@ -95,6 +101,16 @@ def join_trajectories(
         joined, lengths = _joined(parts), [part.shape[0] for part in parts]
     # A single trajectory is treated as an array: there is no other group to hold out.
     return joined, np.repeat(np.arange(len(lengths)), lengths) if len(lengths) > 1 else None, lengths
+
+
+def _refuse_ambiguous(X: Any) -> None:
+    """Raise for a tuple of two tables of one shape, which are pairs in other libraries and trajectories here."""
+    shapes = [np.shape(part) for part in X] if isinstance(X, tuple) and len(X) == 2 else []
+    if shapes and len(shapes[0]) == 2 and shapes[0] == shapes[1]:
+        raise ArgumentError(
+            "X is a tuple of two tables of the same shape. For pairs (x, y), give kdmaps.data.as_pairs(x, y) and "
+            "{lag:1}; for two trajectories, give the list [x, y]."
+        )
 
 
 def _joined(parts: Sequence[Any]) -> Any:

@@ -13,6 +13,8 @@ import numpy as np
 
 from kdmaps.checks import Check, rules, warn
 from kdmaps.data.sources import ArraySource, Part, Sample, Source, draw_rows
+from kdmaps.exceptions import ArgumentError, Undetermined
+from kdmaps.language import Either
 
 #: Number of trajectories listed in a warning.
 NAMED = 5
@@ -174,9 +176,11 @@ def _warn_of_short(groups: np.ndarray, lag: int) -> None:
 def refuse_gap(where: str | None) -> None:
     """Raise a ValueError for a gap between rows of a file, if `Table.gap` found one."""
     if where is not None:
-        raise ValueError(
-            f"{where}, as between trajectories, and a lag would pair rows across it. Remove empty lines within a "
-            "trajectory, or mark the trajectories with groups (on the command line: --groups, or one file for each)."
+        raise ArgumentError(
+            "{where}, as between trajectories, and a lag would pair rows across it. Remove empty lines within a "
+            "trajectory, mark the trajectories with {groups}, or give each as {part}.",
+            where=where,
+            part=Either("an array of a list", "a file"),
         )
 
 
@@ -194,17 +198,21 @@ def common_step(times: np.ndarray | None, groups: Any = None) -> float | None:
         return None
     try:
         starts, ends = paired_rows(len(times), 1, None if groups is None else np.asarray(groups))
-    except ValueError:  # trajectories of one frame
+    except Undetermined:  # trajectories of one frame
         return None
     step, steps, odd = unequal_steps(times, starts, ends)
     if len(odd) or step <= 0:
         k = odd[0] if len(odd) else 0
         shown = [_duration(one, times.dtype) for one in (steps[k], step)]
-        raise ValueError(
-            f"Frames are not at equal time steps: row {ends[k]} comes {shown[0]} after row {starts[k]}, but most steps "
-            f"are {shown[1]}. A lag counts frames: take frames at equal steps, cut trajectories at gaps "
-            "(kdmaps.data.split_at_gaps), or mark the trajectories with groups (on the command line: --groups, or one "
-            "file for each). For a data frame whose index is not a time, give X.to_numpy()."
+        raise ArgumentError(
+            "Frames are not at equal time steps: row {row} comes {step} after row {before}, but most steps are {most}. "
+            "A lag counts frames: take frames at equal steps, {cut}, or mark the trajectories with {groups}.{index}",
+            row=ends[k],
+            before=starts[k],
+            step=shown[0],
+            most=shown[1],
+            cut=Either("cut trajectories at gaps (kdmaps.data.split_at_gaps)", "give each trajectory as a file"),
+            index=Either(" For a data frame whose index is not a time, give X.to_numpy().", ""),
         )
     return step if times.dtype.kind != "m" else step * float(np.ones((), times.dtype) / np.timedelta64(1, "s"))
 
@@ -243,9 +251,12 @@ def paired_rows(n_frames: int, lag: int, groups: np.ndarray | None = None) -> tu
         by_start = np.argsort(starts, kind="stable")
         starts, ends, longest = starts[by_start], ends[by_start], int(np.bincount(owner).max())
     if not len(starts):
-        raise ValueError(
-            f"lag={lag} leaves no pair of frames: the longest trajectory has {longest} frame(s), n_samples={n_frames}. "
-            "Use a shorter lag or longer trajectories."
+        raise Undetermined(
+            "{lag:{frames}} leaves no pair of frames: the longest trajectory has {longest} frame(s), "
+            "n_samples={count}. Use a shorter lag or longer trajectories.",
+            frames=lag,
+            longest=longest,
+            count=n_frames,
         )
     return starts, ends
 
@@ -269,7 +280,9 @@ def paired_chunks(chunks: Iterable[np.ndarray], lag: int, starts: np.ndarray | N
             yield pairs
         held, first = held[n:], first + n
     if not found:
-        raise ValueError(f"lag={lag} leaves no pair of frames in X; use a shorter lag or longer trajectories.")
+        raise Undetermined(
+            "{lag:{frames}} leaves no pair of frames in X; use a shorter lag or longer trajectories.", frames=lag
+        )
 
 
 @dataclass(frozen=True)

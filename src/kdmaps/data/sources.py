@@ -17,6 +17,7 @@ import numpy as np
 from kdmaps.data.formats.arrays import write_rows
 from kdmaps.data.formats.base import block_rows, made_by
 from kdmaps.data.formats.trajectories import coordinates
+from kdmaps.exceptions import Undetermined
 from kdmaps.utils.files import DISK_FULL
 from kdmaps.utils.frames import refuse_masked
 from kdmaps.utils.threads import map_ordered, n_threads, slices
@@ -201,11 +202,17 @@ class Sample(NamedTuple):
         if weight is not None:
             X, weight = X[weight > 0], weight[weight > 0]
         if len(X) <= n_components:
-            raise ValueError(
-                f"X has {len(X)} sample(s) (of positive weight) but n_components={n_components} modes need at least "
-                f"{n_components + 1}; give more samples{' or ask for fewer modes' if n_components > 1 else ''}."
+            raise Undetermined(
+                "{samples} sample(s) (of positive weight) are too few for {modes} mode(s); give at least {least}.",
+                samples=len(X),
+                modes=n_components,
+                least=ROWS_PER_MODE * n_components,
             )
         return X, weight
+
+
+#: Rows for each mode that messages ask for, if there are too few for any fit.
+ROWS_PER_MODE = 10
 
 
 class ArraySource(Source):
@@ -285,7 +292,7 @@ def check_finite(rows: np.ndarray, index: slice | np.ndarray, names: Sequence[st
             return
     numbers = np.arange(index.start, index.stop) if isinstance(index, slice) else index
     if not np.isfinite(rows).all():
-        raise ValueError(not_finite(rows, numbers, names))
+        raise not_finite(rows, numbers, names)
 
 
 def as_rows(chunk: Any, number: int) -> np.ndarray:

@@ -13,6 +13,7 @@ from kdmaps.diagnostics.resampling import Resampling, basic_intervals
 from kdmaps.dynamics._states import CoarseStates, coarse_states
 from kdmaps.dynamics._timescales import check_lag, check_reversible, is_directed, project_model
 from kdmaps.estimators.transformer import ModeTransformer
+from kdmaps.exceptions import NotApplicable
 from kdmaps.spectrum.modes import Clock
 from kdmaps.utils.frames import aligned, records, with_ends
 from kdmaps.utils.notebook import TableCard
@@ -248,7 +249,9 @@ def coherent_sets(
     """
     check_lag(model)
     if not is_directed(model):
-        raise ValueError("model was fitted with reversible=True, which mixes both times. Fit it with reversible=False.")
+        raise NotApplicable(
+            "model was fitted with {reversible:True}, which mixes both times. Fit it with {reversible:False}."
+        )
     ends = [np.asarray(model.transform(X, end=end)) for X, end in ((first, "first"), (second, "second"))]
     n = len(ends[0])
     if len(ends[1]) != n:

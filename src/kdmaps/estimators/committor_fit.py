@@ -11,7 +11,9 @@ from kdmaps.data.distances import Support
 from kdmaps.diagnostics.committor import CommittorTrust, carriers, resampled_flux, unevenness
 from kdmaps.diagnostics.evidence import values_at
 from kdmaps.diagnostics.resampling import Resampling
+from kdmaps.exceptions import ArgumentError
 from kdmaps.forms.tangent import TangentSpaces
+from kdmaps.language import Either
 from kdmaps.selection.committor import (
     OUTSIDE,
     SOURCE,
@@ -75,14 +77,20 @@ def boundary_sides(y: Any, X: np.ndarray, weight: np.ndarray | None = None, comp
     side = side.astype(np.int64)
     if not complete:
         return side
-    names = {SOURCE: "in A (y = 0)", TARGET: "in B (y = 1)", OUTSIDE: "outside of A and B (y = -1)"}
+    names = {
+        SOURCE: Either("in A (y = 0)", "in A (--from)"),
+        TARGET: Either("in B (y = 1)", "in B (--to)"),
+        OUTSIDE: Either("outside of A and B (y = -1)", "outside of A and B (neither --from nor --to)"),
+    }
     for one, name in names.items():
         own = side == one
         if not own.any():
             remedy = "use smaller sets, or add samples between them" if one == OUTSIDE else "use larger sets"
-            raise ValueError(f"No sample is {name}; {remedy}.")
+            raise ArgumentError("No sample is {name}; {remedy}.", name=name, remedy=remedy)
         if weight is not None and not weight[own].any():
-            raise ValueError(f"sample_weight is 0 for all samples {name}; the committor needs their weights.")
+            raise ArgumentError(
+                "{sample_weight} is 0 for all samples {name}; the committor needs their weights.", name=name
+            )
     return side
 
 
@@ -104,8 +112,11 @@ def _labels(y: Any, X: np.ndarray) -> np.ndarray:
         if any(mask.dtype != bool or mask.shape != (len(X),) for mask in masks):
             raise ValueError(f"y must hold two masks (arrays of bool) with one entry for each of the {len(X)} samples.")
         if shared := np.count_nonzero(masks[0] & masks[1]):
-            raise ValueError(
-                f"A (y = 0) and B (y = 1) overlap: {shared} samples are in both. Use disjoint sets, with a gap."
+            raise ArgumentError(
+                "A {source} and B {target} overlap: {shared} samples are in both. Use disjoint sets, with a gap.",
+                source=Either("(y = 0)", "(--from)"),
+                target=Either("(y = 1)", "(--to)"),
+                shared=shared,
             )
         return np.where(masks[0], SOURCE, np.where(masks[1], TARGET, OUTSIDE))
     labels = np.asarray(y)

@@ -14,6 +14,7 @@ from kdmaps.data.pairs import Tail, check_steps
 from kdmaps.data.sources import PREVIEW_SAMPLES, Sample, Source
 from kdmaps.diagnostics.trust import Trust
 from kdmaps.estimators.reliability import evidence_of_fit, is_readable
+from kdmaps.exceptions import Undetermined
 from kdmaps.forms.energy import EnergyForm
 from kdmaps.forms.lagged import LaggedForm
 from kdmaps.forms.moments import Moments, add_exactly
@@ -176,12 +177,12 @@ def with_lag(
             random_state=seed_of(random_state),
         )
     except np.linalg.LinAlgError as error:
-        raise ValueError('lag="auto" finds no time scales in X; give lag a number of frames.') from error
+        raise Undetermined("{lag:auto} finds no time scales in X; give {lag} a number of frames.") from error
     if not choice.timescales.resolved[:, 0].any():
-        raise ValueError(
-            'lag="auto" finds no time scale longer than a frame in X: rows are not in temporal order, or frames too '
-            "far apart in time. Give frames in their order at shorter steps, leave out lag for independent samples, or "
-            "give lag a number of frames."
+        raise Undetermined(
+            "{lag:auto} finds no time scale longer than a frame in X: rows are not in temporal order, or frames too "
+            "far apart in time. Give frames in their order at shorter steps, leave out {lag} for independent samples, "
+            "or give {lag} a number of frames."
         )
     return replace(spec, lag=choice.lag), choice.timescales
 
@@ -241,9 +242,10 @@ def fit_sums(spec: ModelSpec, folded: FoldedMoments, tangents: TangentSpaces | N
     if spec.fit.rates == "cross-fitted":
         (fit,) = cross_fit(moments, parts, basis.ridge, r, [lam], center)
         if fit is None:
-            raise ValueError(
-                f"The samples of a fold do not determine n_components={r} modes, so that rates='cross-fitted' has "
-                "nothing to average; use rates='ritz', fewer modes, fewer folds or more samples."
+            raise Undetermined(
+                "The samples of a fold do not determine {modes} mode(s), so that {rates:cross-fitted} has nothing to "
+                "average; use {rates:ritz}, fewer modes, fewer folds or more samples.",
+                modes=r,
             )
         modes = replace(modes, quotients=fit.held_out_quotients())
     return Fit(basis, modes.by_timescale(), moments, tangents)

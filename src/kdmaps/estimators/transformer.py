@@ -11,12 +11,14 @@ from sklearn.utils.validation import check_is_fitted
 from kdmaps.bases import ModeBasis
 from kdmaps.checks import Check, Checks, collected, rules, warn, warn_of
 from kdmaps.data.distances import Support
+from kdmaps.data.given_pairs import Pairs
 from kdmaps.data.inputs import as_source, check_columns, is_array_like, join_trajectories
 from kdmaps.data.pairs import make_pairs
 from kdmaps.data.sources import ArraySource, Source, gather
 from kdmaps.estimators.fit import Columns, Fit, PartialState
 from kdmaps.estimators.forecast import Fitted, Forecast, checked_steps, make_forecast
 from kdmaps.estimators.model_files import write_model
+from kdmaps.exceptions import ArgumentError
 from kdmaps.forms.diffusion import is_per_sample
 from kdmaps.forms.energy import EnergyForm
 from kdmaps.forms.lagged import LaggedForm
@@ -178,6 +180,8 @@ class ModeTransformer(ArrayTransformer, auto_wrap_output_keys=None):  # type: ig
         -------
         self
         """
+        if isinstance(X, Pairs) and getattr(self, "lag", None) != 1:
+            raise ArgumentError("X has pairs of states, which are one lag apart: fit them with {lag:1}.")
         with collected() as checks:
             of_modes = self._fit(X, sample_weight, groups)
             raised = tuple(checks)

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from kdmaps.bases import MIN_ROWS, Basis
+from kdmaps.exceptions import MemoryLimitError
 from kdmaps.utils.blas import add_gram, mirror
 from kdmaps.utils.threads import map_reduce, n_threads, slices
 
@@ -191,8 +192,12 @@ def chunk_rows(
     rows = int((float(memory_limit) * 2**20 - fixed) / (threads * row_bytes))
     if rows < MIN_ROWS:
         needed = (fixed + MIN_ROWS * threads * row_bytes) / 2**20
-        raise ValueError(
-            f"memory_limit={memory_limit} MB is too small{f' for {n_features} features' if n_features else ''} on "
-            f"{threads} thread(s), which need {np.ceil(needed):.0f} MB; increase it, or use fewer n_features."
+        raise MemoryLimitError(
+            "memory_limit={limit} MB is too small{features} on {threads} thread(s), which need {needed:.0f} MB; "
+            "increase it, or use fewer {n_features}.",
+            limit=memory_limit,
+            features=f" for {n_features} features" if n_features else "",
+            threads=threads,
+            needed=np.ceil(needed),
         )
     return min(rows, basis.chunk_rows)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kdmaps.diagnostics.relevance import Relevance, relevance
+from kdmaps.exceptions import NotApplicable
 from kdmaps.plotting.common import (
     DIVERGING,
     EXACT,
@@ -163,7 +164,9 @@ def plot_regularization_map(search: Any, family: str | None = None, ax: Axes | N
     mine = np.flatnonzero((results["param_family"] == family) & like[0] & like[1])
     sigma, lam = results["param_bandwidth"][mine], results["param_regularization"][mine]
     if mine.size == 0 or np.unique(sigma).size < 2 or np.unique(lam).size < 2:
-        raise ValueError(f"family {family!r} was not tried at two bandwidths and two regularizations or more.")
+        raise NotApplicable(
+            "family {family!r} was not tried at two bandwidths and two regularizations or more.", family=family
+        )
     ax = one_axes(ax)
     columns, rows = np.unique(sigma), np.unique(lam)
     grid = np.full((len(rows), len(columns)), np.nan)

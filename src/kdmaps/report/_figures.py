@@ -12,6 +12,7 @@ import numpy as np
 from kdmaps import plotting
 from kdmaps.diagnostics.relevance import Relevance
 from kdmaps.dynamics import ChapmanKolmogorov, Validation
+from kdmaps.exceptions import NotApplicable
 from kdmaps.report.sections import Figure
 from kdmaps.summary import FitSummary
 from kdmaps.utils.numbers import rounded
@@ -81,7 +82,7 @@ def choice_figures(model: Any, summary: FitSummary) -> list[Figure]:
             "star marks the choice."
         )
         made.append(figure(draw, "Score over bandwidth for every kernel family", "landscape", caption))
-        with suppress(ValueError):  # too few points for a map
+        with suppress(NotApplicable):  # too few points for a map
             draw = partial(plotting.plot_regularization_map, model, None)
             text = "Score over bandwidth and regularization for the chosen family"
             made.append(figure(draw, text, "map", "Score of the chosen family against bandwidth and regularization."))

@@ -16,8 +16,10 @@ from kdmaps.bases import Basis
 from kdmaps.checks import Check, rules, warn, warn_of
 from kdmaps.data.check import order_checks, order_in
 from kdmaps.data.correlation import Order
-from kdmaps.data.sources import Form, Sample, Source
+from kdmaps.data.sources import ROWS_PER_MODE, Form, Sample, Source
+from kdmaps.exceptions import ArgumentError, Undetermined
 from kdmaps.forms.moments import Moments, sum_moments
+from kdmaps.language import Either
 
 #: A single draw of folds sometimes favours a bad candidate. A second draw costs solves, but no pass over the samples.
 REPEATS = 2
@@ -150,15 +152,30 @@ def make_splits(cv: Any, X: np.ndarray, groups: Any, n_components: int, seed: in
         raise ValueError(f"cv gives {len(splits)} split(s); a choice by held-out samples needs at least 2.")
     smallest = min(min(len(train), len(test)) for train, test in splits)
     if smallest <= n_components and isinstance(splitter, BlockedKFold) and splitter.gap:
-        raise ValueError(
-            f"{n} rows are too few for {splitter.n_splits} blocks with gaps of {splitter.gap} rows around them: a fold "
-            f"has {smallest} samples, too few for n_components={n_components} modes. Use a shorter lag, or gap of cv, "
-            "or more rows."
+        raise Undetermined(
+            "{rows} rows are too few for {blocks} blocks with gaps of {gap} rows around them: a fold has {smallest} "
+            "samples, too few for {modes} mode(s). Use a shorter lag{fewer}, or more rows.",
+            rows=n,
+            blocks=splitter.n_splits,
+            gap=splitter.gap,
+            smallest=smallest,
+            modes=n_components,
+            fewer=Either(", a smaller gap of cv", ""),
+        )
+    if smallest <= n_components and n < ROWS_PER_MODE * n_components:
+        raise Undetermined(
+            "{rows} rows are too few for {modes} mode(s); at least {least}.",
+            rows=n,
+            modes=n_components,
+            least=ROWS_PER_MODE * n_components,
         )
     if smallest <= n_components:
-        raise ValueError(
-            f"A fold of cv has {smallest} samples, too few for n_components={n_components} modes; use fewer folds, "
-            f"{'fewer modes ' if n_components > 1 else ''}or more samples."
+        raise Undetermined(
+            "A fold of {folds} has {smallest} samples, too few for {modes} mode(s); use {remedy} or more samples.",
+            folds=Either("cv", "the samples"),
+            smallest=smallest,
+            modes=n_components,
+            remedy=Either("fewer folds, fewer modes", "fewer --modes"),
         )
     return splits
 
@@ -171,7 +188,7 @@ def _numbered(n_folds: int, n_samples: int, groups: Any, seed: int) -> BaseCross
         return RepeatedKFold(n_splits=n_folds, n_repeats=REPEATS, random_state=seed)
     n_groups = len(np.unique(groups))
     if n_groups < 2:
-        raise ValueError("groups names one group only; held-out groups need two or more. Leave it out.")
+        raise ArgumentError("{groups} names one group only; held-out groups need two or more. Leave it out.")
     return GroupKFold(min(n_folds, n_groups))
 
 
@@ -218,9 +235,11 @@ def make_folds(
         free = source.rowwise(is_free, landmarks)
         splits = [(train, test[free[test]]) for train, test in splits]
         if min(len(test) for _, test in splits) <= n_components:
-            raise ValueError("Nearly all samples are landmarks, which leaves none to test on; use fewer n_features.")
+            raise ArgumentError(
+                "Nearly all samples are landmarks, which leaves none to test on; use fewer {n_features}."
+            )
     if sample_weight is not None and not all(sample_weight[part].sum() > 0 for split in splits for part in split):
-        raise ValueError("sample_weight is 0 for all samples of a fold; remove such samples or use another cv.")
+        raise ArgumentError("{sample_weight} is 0 for all samples of a fold; remove such samples.")
     return Folds(splits, source.n_samples or 0)
 
 

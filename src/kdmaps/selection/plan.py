@@ -9,6 +9,7 @@ import numpy as np
 from kdmaps.bases import BASES, BasisSpec, check_basis
 from kdmaps.data.pairs import PairedData, make_pairs
 from kdmaps.data.sources import Sample, Source
+from kdmaps.exceptions import ArgumentError
 from kdmaps.forms.energy import EnergyForm
 from kdmaps.forms.lagged import LaggedForm
 from kdmaps.forms.moments import check_memory_limit
@@ -53,17 +54,17 @@ class FitSpec:
                 check_positive_integer("lag", lag)
             self._check_lagged()
         elif not self.reversible:
-            raise ValueError("reversible=False needs pairs of frames; give a lag.")
+            raise ArgumentError("{reversible:False} needs pairs of frames; give a {lag}.")
 
     def _check_lagged(self) -> None:
         """Raise a ValueError for settings that do not apply to pairs of frames."""
         if self.diffusion is not None:
-            raise ValueError(
-                "diffusion cannot be combined with lag: pairs of frames show the diffusion themselves. Leave out "
-                "diffusion or lag."
+            raise ArgumentError(
+                "{diffusion} cannot be combined with {lag}: pairs of frames show the diffusion themselves. Leave out "
+                "one of them."
             )
         if not self.reversible and self.rates == "cross-fitted":
-            raise ValueError("rates='cross-fitted' needs reversible=True; use rates='ritz'.")
+            raise ArgumentError("{rates:cross-fitted} cannot be combined with {reversible:False}; use {rates:ritz}.")
         if not self.center:
             raise ValueError("center=False makes the constant a mode, which never decays; use center=True with a lag.")
 

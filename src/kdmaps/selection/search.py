@@ -11,8 +11,10 @@ from joblib import effective_n_jobs
 from kdmaps.bases import Basis
 from kdmaps.checks import rules
 from kdmaps.data.sources import Source
+from kdmaps.exceptions import MemoryLimitError, Undetermined
 from kdmaps.forms.moments import chunk_rows
 from kdmaps.kernels import Gaussian, Kernel, make_kernel
+from kdmaps.language import Either
 from kdmaps.selection.candidate import Candidate, Trial, trial_of
 from kdmaps.selection.checkpoint import Checkpoint
 from kdmaps.selection.coarse_to_fine import MANY_SAMPLES, coarse_to_fine, edges_of, is_better
@@ -69,9 +71,11 @@ def search(source: Source, weight: np.ndarray | None, groups: Any, plan: SearchP
 def _check_found(best: Candidate, plan: SearchPlan) -> None:
     """Raise a ValueError if the best candidate was rejected."""
     if best.value == -np.inf:
-        raise ValueError(
-            f"No candidate has a finite score: the samples do not determine n_components={plan.fit.n_components} "
-            "modes (use fewer modes or more samples), or scoring returns no numbers."
+        raise Undetermined(
+            "No candidate has a finite score: the samples do not determine {modes} mode(s) (use fewer modes or more "
+            "samples){scoring}.",
+            modes=plan.fit.n_components,
+            scoring=Either(", or scoring returns no numbers", ""),
         )
 
 
@@ -265,6 +269,6 @@ def _fits_memory(basis: Basis, fit: FitSpec) -> bool:
     """Return whether the final fit stays within the memory limit."""
     try:
         chunk_rows(basis, basis.n_features, fit.memory_limit)
-    except ValueError:
+    except MemoryLimitError:
         return False
     return True

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kdmaps.bases import FourierBasis
 from kdmaps.estimators.committor import AdaptiveCommittor
+from kdmaps.exceptions import NotApplicable
 from kdmaps.simulation.export import LOGIT, Exported, checked_logit, checked_mode, cosine_waves, plumed_kolmogorov
 from kdmaps.simulation.fields import Field, KolmogorovField, ModeField, WallField, checked_support
 from kdmaps.simulation.inputs import AlignedPositions, Columns, Distance, Input, Torsion
@@ -363,7 +364,7 @@ def _force(field: Field, columns: Columns, method: str) -> tuple[Any, str]:
     if method == "table":
         torsions = [one for one in columns.inputs if isinstance(one, Torsion)]
         if not len(torsions) == len(columns.inputs) <= 2:
-            raise ValueError("method='table' needs one or two torsions as inputs; use 'python'.")
+            raise NotApplicable("method='table' needs one or two torsions as inputs; use 'python'.")
         table = _table(field, len(torsions))
         return _table_force(openmm, torsions, table), f"table of {len(table)} points"
     particles = sorted({atom for one in columns.inputs for atom in one.atoms})
@@ -390,9 +391,10 @@ def _table(field: Field, n_torsions: int) -> np.ndarray:
         error = max(_spline_error(table, known), _spline_error(table.T, known.T) if n_torsions == 2 else 0.0)
         if error <= TABLE_TOLERANCE:
             return table
-    raise ValueError(
-        f"method='table': a table of {TABLE_SIZES[-1]} points is not accurate enough for such a rough function; use "
-        "method='python'."
+    raise NotApplicable(
+        "method='table': a table of {points} points is not accurate enough for such a rough function; use "
+        "method='python'.",
+        points=TABLE_SIZES[-1],
     )
 
 

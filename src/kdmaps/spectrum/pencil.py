@@ -7,7 +7,7 @@ from scipy import linalg
 from scipy.linalg import lapack
 
 from kdmaps.checks import Check, or_fewer, rules, warn
-from kdmaps.exceptions import Undetermined
+from kdmaps.exceptions import ArgumentError, Undetermined
 from kdmaps.forms.moments import Moments
 from kdmaps.spectrum.modes import NO_LAG, Clock, Modes
 from kdmaps.utils.threads import one_blas_thread
@@ -112,7 +112,11 @@ def find_modes(
     covariance, energy = moments.covariance(center), moments.mean_energy()
     p = covariance.shape[0]
     if n_components > p:
-        raise ValueError(f"n_components={n_components} exceeds the number of features {p}; increase n_features.")
+        raise ArgumentError(
+            "{n_components:{modes}} exceeds the number of features {features}; increase {n_features}.",
+            modes=n_components,
+            features=p,
+        )
     # Small problems do not gain from threads, and are much slower if other threads occupy the cores.
     with one_blas_thread() if p <= 512 else nullcontext():
         solution = solve(covariance, energy, ridge, min(n_components + 1, p), regularization)

@@ -1,6 +1,5 @@
 """Checks of arguments that all estimators share."""
 
-import re
 from collections.abc import Sequence
 from numbers import Integral, Real
 from reprlib import repr as short
@@ -11,6 +10,8 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
+from kdmaps.exceptions import ArgumentError
+from kdmaps.language import Either, Name
 from kdmaps.utils.frames import column_names, refuse_masked
 from kdmaps.utils.types import RandomStateLike
 
@@ -36,22 +37,29 @@ def checked_samples(estimator: Any, X: Any, reset: bool, **options: Any) -> np.n
     """
     refuse_masked("X", X)
     if getattr(getattr(X, "dtype", None), "kind", None) in ("m", "M"):
-        raise ValueError("X holds dates or durations; divide differences by a unit, e.g. np.timedelta64(1, 's').")
+        raise ArgumentError("X holds dates or durations; divide differences by a unit, e.g. np.timedelta64(1, 's').")
+    dimensions = getattr(X, "ndim", None)
+    if dimensions == 1:
+        raise ArgumentError(
+            "X must be a table of real numbers, one row per sample, but has one dimension. Reshape your data: "
+            "X.reshape(-1, 1) for one column, X.reshape(1, -1) for one sample."
+        )
+    if getattr(getattr(X, "dtype", None), "kind", None) == "c":
+        raise ArgumentError("Complex data not supported: X must be a table of real numbers, one row per sample.")
+    settings = {"dtype": (np.float64, np.float32), "ensure_all_finite": False, "input_name": "X", **options}
     try:
-        if estimator is None:
-            return check_array(X, dtype=(np.float64, np.float32), **options)
-        return validate_data(estimator, X, dtype=(np.float64, np.float32), order=None, reset=reset, **options)
+        values = check_array(X, **settings)
     except (TypeError, ValueError) as error:
-        if re.match(r"Input X contains (NaN|inf)", str(error)):
-            values = floats_of(X)
-            raise ValueError(not_finite(values, np.arange(len(values)), column_names(X))) from error
-        if re.search(r"\bX\b|feature names", str(error)):
-            raise
-        kind = TypeError if isinstance(error, TypeError) else ValueError
-        reason = str(error).partition(". This means")[0]  # of NumPy, which continues with two more sentences
-        reason = re.sub(r":\narray=.*\.\n(?=Reshape)", ". ", reason, flags=re.DOTALL)  # of scikit-learn, with values
-        reason = re.sub(r"(?<=Complex data not supported)\n.*", ".", reason, flags=re.DOTALL)
-        raise kind(f"X must be a table of real numbers, one row per sample: {reason}{_text_columns(X)}") from error
+        kind = TypeError if isinstance(error, TypeError) else ArgumentError
+        text = f"X must be a table of real numbers, one row per sample: {error}{_text_columns(X)}"
+        raise (kind(text) if kind is TypeError else ArgumentError("{text}", text=text)) from error
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = values.sum()  # finite if all values are, unless it overflows
+    if not np.isfinite(total) and not np.isfinite(values).all():
+        raise not_finite(floats_of(X), np.arange(len(values)), column_names(X))
+    if estimator is not None:
+        validate_data(estimator, X, reset=reset, skip_check_array=True)  # names and number of the columns
+    return values
 
 
 def floats_of(X: Any) -> np.ndarray:
@@ -60,16 +68,20 @@ def floats_of(X: Any) -> np.ndarray:
     return X.to_numpy(dtype=np.float64, **missing) if missing else np.asarray(X, dtype=np.float64)
 
 
-def not_finite(values: np.ndarray, rows: np.ndarray, names: Sequence[str] | None) -> str:
-    """Return a message that names the rows, of these numbers, and the columns with NaN or infinity."""
+def not_finite(values: np.ndarray, rows: np.ndarray, names: Sequence[str] | None) -> ArgumentError:
+    """Return an error that names the rows, of these numbers, and the columns with NaN or infinity."""
     wrong = ~np.isfinite(values)
-    what = "NaN" if np.isnan(values).any() else "infinity"
-    bad = [str(row) for row in rows[wrong.any(axis=1)][: NAMED + 1]]
-    columns = [str(j) if names is None else names[j] for j in np.flatnonzero(wrong.any(axis=0)).tolist()]
-    return (
-        f"X contains {what} in row(s) {_listed(bad)} (counted from 0), column(s) {_listed(columns)}; leave out or "
-        "repair these samples: X[np.isfinite(X).all(axis=1)]. In a trajectory (with a lag) this would join frames "
-        "across the gap: give the list kdmaps.data.split_at_gaps(X) instead, or groups that change there."
+    bad_rows = [str(row) for row in rows[wrong.any(axis=1)][: NAMED + 1]]
+    bad_columns = [str(j) if names is None else names[j] for j in np.flatnonzero(wrong.any(axis=0)).tolist()]
+    return ArgumentError(
+        "X contains {what} in row(s) {rows} (counted from 0), column(s) {columns}; leave out or repair these "
+        "samples{example}. In a trajectory (with a lag) this would join frames across the gap: {parts}, or mark them "
+        "with {groups} that change there.",
+        what="NaN" if np.isnan(values).any() else "infinity",
+        rows=_listed(bad_rows),
+        columns=_listed(bad_columns),
+        example=Either(": X[np.isfinite(X).all(axis=1)]", ""),
+        parts=Either("give the list kdmaps.data.split_at_gaps(X) instead", "give the parts as files"),
     )
 
 
@@ -105,21 +117,21 @@ def _text_rows(column: Any) -> list[str]:
 def check_positive_integer(name: str, value: Any) -> int:
     """Return a positive integer; raise for anything else."""
     if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"{name} must be a positive integer, got {value!r}.")
+        raise ArgumentError("{name} must be a positive integer, got {value!r}.", name=Name(name), value=value)
     return int(value)
 
 
 def check_positive_number(name: str, value: Any) -> float:
     """Return a positive finite number; raise for anything else."""
     if not isinstance(value, Real) or isinstance(value, bool | np.timedelta64) or not 0 < float(value) < np.inf:
-        raise ValueError(f"{name} must be a positive number, got {value!r}.")
+        raise ArgumentError("{name} must be a positive number, got {value!r}.", name=Name(name), value=value)
     return float(value)
 
 
 def check_count(name: str, value: Any) -> None:
     """Raise unless an argument is an integer of at least 0."""
     if not isinstance(value, Integral) or value < 0:
-        raise ValueError(f"{name} must be an integer, 0 or more, got {value!r}.")
+        raise ArgumentError("{name} must be an integer, 0 or more, got {value!r}.", name=Name(name), value=value)
 
 
 def seed_of(random_state: RandomStateLike) -> int:
@@ -141,14 +153,19 @@ def checked_random_state(random_state: RandomStateLike) -> np.random.RandomState
 def check_nonnegative_number(name: str, value: Any) -> float:
     """Return a finite number of at least 0; raise for anything else."""
     if not isinstance(value, Real) or not 0 <= float(value) < np.inf:
-        raise ValueError(f"{name} must be a non-negative number, got {value!r}.")
+        raise ArgumentError("{name} must be a non-negative number, got {value!r}.", name=Name(name), value=value)
     return float(value)
 
 
 def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
     """Raise unless an argument is one of these names."""
     if value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}.")
+        raise ArgumentError(
+            "{name} must be one of {choices}, got {value!r}.",
+            name=Name(name),
+            choices=", ".join(map(repr, choices)),
+            value=value,
+        )
 
 
 def checked_weight(sample_weight: ArrayLike | None, X: Any) -> np.ndarray | None:
@@ -158,18 +175,21 @@ def checked_weight(sample_weight: ArrayLike | None, X: Any) -> np.ndarray | None
     sample_weight = as_numbers("sample_weight", sample_weight, "one number per sample")
     n = np.size(sample_weight) if X.shape[0] is None else X.shape[0]
     if np.shape(sample_weight) != (n,):
-        raise ValueError(
-            f"sample_weight has shape {np.shape(sample_weight)}, but X has {n} samples; pass one weight for each."
+        raise ArgumentError(
+            "{sample_weight} has shape {shape}, but X has {count} samples; pass one weight for each.",
+            shape=np.shape(sample_weight),
+            count=n,
         )
     rows = np.broadcast_to(0.0, (n, 1))
     weight = _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True)
     largest = weight.max(initial=0.0)
     if not largest > 0:
-        raise ValueError("sample_weight must hold at least one positive weight.")
+        raise ArgumentError("{sample_weight} must hold at least one positive weight.")
     if not 1e-150 <= largest <= 1e150:  # its square is added up
-        raise ValueError(
-            f"sample_weight has a largest entry of {largest:.1e}, whose square is out of range; divide all weights "
-            "by it."
+        raise ArgumentError(
+            "{sample_weight} has a largest entry of {largest:.1e}, whose square is out of range; divide all weights by "
+            "it.",
+            largest=largest,
         )
     return weight
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from kdmaps.data.formats.base import Extras, block_rows, reading, row_blocks
 from kdmaps.data.table import Blocks, Table
+from kdmaps.exceptions import ArgumentError
 from kdmaps.utils.files import as_path, replacing
 
 #: Bytes that must be in memory at once (a row, or an array in column-major order) for each byte of a file. Numbers
@@ -26,10 +27,12 @@ def open_npy(path: Path) -> Table:
         if path.stat().st_size != mapped.offset + mapped.nbytes:
             raise ValueError(f"its size does not match its shape {mapped.shape}.")
     if mapped.ndim > 2:  # ambiguous: frames of atoms, or trajectories of frames
-        raise ValueError(
-            f"{path} contains an array of shape {mapped.shape}, but samples are rows of a table. For (trajectory, "
-            "frame, coordinate), save X.reshape(-1, X.shape[-1]) and give groups = np.repeat(np.arange(X.shape[0]), "
-            "X.shape[1]); for (frame, atom, xyz), save X.reshape(len(X), -1)."
+        raise ArgumentError(
+            "{path} contains an array of shape {shape}, but samples are rows of a table. For (trajectory, frame, "
+            "coordinate), save X.reshape(-1, X.shape[-1]) and give np.repeat(np.arange(X.shape[0]), X.shape[1]) as "
+            "{groups}; for (frame, atom, xyz), save X.reshape(len(X), -1).",
+            path=path,
+            shape=mapped.shape,
         )
     return from_array(mapped.reshape(len(mapped), math.prod(mapped.shape[1:])))
 
@@ -155,8 +158,10 @@ def choose_samples(path: Path, stored: dict[str, NamedArray], array: str | None)
         raise ValueError(f"{path} does not contain an array {array!r}, but {known}.")
     flat = {name: item for name, item in stored.items() if len(item.shape) == 1 and name != array}
     if array is None and not flat:
-        raise ValueError(
-            f"{path} contains {known or 'no array'}; choose the array of samples (array, --array), or name it X."
+        raise ArgumentError(
+            "{path} contains {known}; choose the array of samples with {array}, or name it X.",
+            path=path,
+            known=known or "no array",
         )
     length = max(item.shape[0] for item in flat.values()) if array is None else stored[array].shape[0]
     extras = {name: item.blocks for name, item in flat.items() if item.shape[0] == length}
