@@ -122,6 +122,7 @@ class FitSummary:
     uncertainty: Any  # kdmaps.uncertainty.Uncertainty or None
     unit: str | None  # of the time step between frames
     unit_diffusion: bool  # time scales assume a diffusion constant of 1
+    standardized: bool  # columns were divided by their standard deviations
     lag: int | None  # in frames; None for a model of samples
     time_step: float
     lag_choice: ImpliedTimescales | None  # None if the lag was given
@@ -190,6 +191,8 @@ class FitSummary:
         if self.lag is not None:
             unit = self.unit or ("frames (time_step=1)" if self.time_step == 1 else "the unit of the time step")
             return f"Time scales are in {unit}, from pairs of frames {self.lag_time} apart."
+        if self.standardized:
+            return "Columns were divided by their standard deviations; time scales are in units of variances."
         if self.unit_diffusion:
             return "Time scales are in units of length²/D with D = 1: divide them by the diffusion constant D."
         return "Time scales are in the time unit of the given diffusion tensor."
@@ -269,6 +272,7 @@ def summarise(
         uncertainty=uncertainty,
         unit=unit,
         unit_diffusion=clock.lag is None and isinstance(parameters["diffusion"], str | TangentDiffusion | None),
+        standardized=bool(parameters.get("standardize", False)),
         lag=clock.lag,
         time_step=clock.time_step,
         lag_choice=model.lag_choice_,

@@ -236,9 +236,9 @@ OTHER_DATA = _rule(
 OTHER_TIME_STEP = _rule(
     "other-time-step",
     "time between rows relative to the fit",
-    "Rows are {own} apart, but the model was fitted to rows that are {fitted} apart: all times are {ratio:.3g} times "
-    "off.",
-    "Give rows at the time step of the fit.",
+    "By their times, rows are {own} apart, but the time step of the fit is {fitted}: all times are wrong by a factor of "
+    "{factor:.3g}.",
+    "Give rows at the time step of the fit, and the time between rows as {time_step}.",
     "Use the --stride of the fit, or rows at its time step.",
     side=INSIDE,
     least=0.999,
@@ -246,6 +246,7 @@ OTHER_TIME_STEP = _rule(
     subject=DATA,
     severity=ERROR,
     headline="rows have another time step than the fit",
+    reason="Times of files are rounded; factors of 1000 between units of time do not count.",
 )
 WEIGHTED_PAIRS = _rule(
     "weighted-pairs",

@@ -72,7 +72,8 @@ def warn(check: Check) -> None:
     warnings.warn(check.as_warning(), stacklevel=level)
 
 
-def warn_of(checks: Iterable[Check]) -> None:
-    """Record each check, and warn of those that failed."""
+def warn_of(checks: Iterable[Check | None]) -> None:
+    """Record each check, and warn of those that failed; None is a check that does not apply."""
     for check in checks:
-        warn(check)
+        if check is not None:
+            warn(check)

@@ -85,6 +85,10 @@ def fit(
     regularization: Annotated[
         float | None, rare(KERNEL, "Regularization λ. (default: searched)", "--lambda", min=0)
     ] = None,
+    standardize: Annotated[
+        bool,
+        option(KERNEL, "Columns in different units: divide each by its standard deviation.", "--standardize"),
+    ] = False,
     basis: BasisOption = "auto",
     features: Annotated[
         str, rare(KERNEL, "Number of basis functions; auto: more than 300 if that raises the score.", metavar="N|auto")
@@ -124,6 +128,12 @@ def fit(
     require(resamples == 0 or resamples >= MIN_RESAMPLES, "--resamples", f"give 0, or {MIN_RESAMPLES} or more.")
     n_features = _features(features, searched=None in (bandwidth, regularization) or kernel == "auto")
     _check_time(lag, time_step, unit, files)
+    searched = kernel == "auto" or bandwidth is None or regularization is None
+    require(
+        searched or not standardize, "--standardize", "this needs a search; omit --kernel, --bandwidth or --lambda."
+    )
+    both = standardize and files.diffusion is not None
+    require(not both, "--standardize", "--diffusion sets the units of the columns itself; omit one of them.")
     require(not driven or lag is not None, "--no-reversible", "oscillations need a trajectory: add --lag.")
     require(not structures or files.topology is not None, "--structures", "frames need a trajectory: add --topology.")
     from kdmaps.cli._reading import read_samples, reading_program
@@ -151,6 +161,7 @@ def fit(
         **({"reversible": False} if driven else {}),
         **({} if basis == "auto" else {"basis": basis}),
         **({} if rates == "ritz" else {"rates": rates}),
+        **({"standardize": True} if standardize else {}),
     }
     estimator = _estimator(modes, kernel, bandwidth, regularization, settings)
     analysis = _analyse(estimator, samples, resamples, seed)
@@ -172,7 +183,7 @@ def fit(
         )
     out.mkdir(parents=True, exist_ok=True)
     with replacing(*paths) as (model_file, modes_file, report_file):
-        write_model(estimator, model_file, unit, samples.inputs)
+        write_model(estimator, model_file, unit, samples.inputs, files.stride)
         write_modes(modes_file, analysis.modes, list(estimator.get_feature_names_out()), samples.places)
         report_file.write(page.encode())
     if structures:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import kdmaps
-from kdmaps.checks import muted
+from kdmaps.checks import Check, Checks, muted
 from kdmaps.cli._app import app, print_note, print_table, print_warnings, say
 from kdmaps.cli._options import (
     OUTPUT,
@@ -308,7 +308,7 @@ def states(
         return
     modes = np.asarray(fitted.transform(rows))
     found = kdmaps.dynamics.coarse_states(modes, n_states, sample_weight=weight)
-    passages = _passages(fitted, table, files, rows, found) if passage_times else None
+    passages = _passages(fitted, read_header(model), table, files, rows, found) if passage_times else None
     print_table(*state_table(found, found.representatives(rows.array, TYPICAL), row_names(files, places)))
     for sentence in (*_other_distribution(fitted, modes, weight), *state_sentences(found, fitted.rates_)):
         say(sentence)
@@ -330,18 +330,33 @@ def _rows(fitted: Any, table: Table, files: Files) -> ArraySource:
 
 
 def _passages(
-    fitted: ModeTransformer, table: Table, files: Files, rows: ArraySource, found: CoarseStates
+    fitted: ModeTransformer,
+    header: dict[str, Any],
+    table: Table,
+    files: Files,
+    rows: ArraySource,
+    found: CoarseStates,
 ) -> tuple[PassageTimes, Metastability]:
     """Return passage times between states and their metastability; raise unless rows are frames."""
     from kdmaps.cli._reading import groups_of, time_step_of
 
     groups = groups_of(files, table, len(rows.array))
-    time_step_of(files, table, groups)
+    same_step = _same_step(fitted, header, files, time_step_of(files, table, groups))
     given: dict[str, Any] = {"groups": groups, "random_state": 0}
     with muted():
         times = kdmaps.dynamics.mean_first_passage_times(fitted, rows, found, **given)
         shares = kdmaps.dynamics.metastability(fitted, rows, found, **given)
-    return times, shares
+    return replace(times, checks=Checks([same_step, *times.checks])), shares
+
+
+def _same_step(fitted: Any, header: dict[str, Any], files: Files, step: float | None) -> Check:
+    """Check the time between rows, or else the stride, against the fit."""
+    from kdmaps.data.pairs import compare_steps
+
+    fitted_step = float(fitted.modes_.clock.time_step)
+    if step is None:
+        step = fitted_step * files.stride / header.get("stride", files.stride)
+    return compare_steps(step, fitted_step)
 
 
 def _show_passages(times: PassageTimes, shares: Metastability, step: float, unit: str | None) -> None:
@@ -420,14 +435,15 @@ def forecast(
     samples = select_columns(fitted, table, files)
     X, names = kdmaps.data.gather(samples), samples.feature_names or list(getattr(fitted, "feature_names_in_", []))
     groups = groups_of(files, table, len(X))
-    time_step_of(files, table, groups)
+    header = read_header(model)
+    same_step = _same_step(fitted, header, files, time_step_of(files, table, groups))
     observed, names = (X, names) if values is None else (kdmaps.data.gather(table.select(values)), split_names(values))
     names = list(names) if len(names) == observed.shape[1] else [f"x{j + 1}" for j in range(observed.shape[1])]
     last = np.array([rows[-1] for rows in trajectories_of(groups, len(X))])
     with muted(), reporting(True), stage("forecasts of held-out blocks", True):
         rows, at = kdmaps.data.ArraySource(X), kdmaps.data.ArraySource(X[last])
         found = kdmaps.dynamics.forecast(fitted, rows, observed, times, at, groups=groups)
-    unit = read_header(model).get("unit") or ("rows" if fitted.modes_.clock.time_step == 1 else None)
+    unit = header.get("unit") or ("rows" if fitted.modes_.clock.time_step == 1 else None)
     titles, shown = found.cells()
     one = len(last) == 1  # forecasts of several trajectories are in the file only
     for row, own, errors in zip(shown, found.values[:, 0], found.errors[:, 0], strict=True):
@@ -435,7 +451,7 @@ def forecast(
     after = [title.replace("/", " / ") for title in titles[1:]]
     print_table([with_unit("time", unit), *(names if one else []), *after], shown)
     say(found.outcome)
-    print_warnings(found.checks)
+    print_warnings(Checks([same_step, *found.checks]))
     columns = [name for each in names for name in (each, f"{each}_error")]
     numbers = np.stack([found.values, found.errors], axis=-1).reshape(len(times) * len(last), -1)
     places: dict[str, Any] = {"time": np.repeat(found.times, len(last)), "row": np.tile(last, len(times))}

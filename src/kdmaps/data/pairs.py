@@ -192,6 +192,23 @@ def check_steps(source: Source, groups: Any = None) -> float | None:
     return None if source.time_unit is None else step
 
 
+def time_step_check(source: Source, groups: Any, fitted: float) -> Check | None:
+    """Check the time between rows against the time step of a fit; None if rows have no times."""
+    step = check_steps(source, groups)
+    return None if step is None else compare_steps(step, fitted)
+
+
+def compare_steps(step: float, fitted: float) -> Check:
+    """Check the time between rows against the time step of a fit.
+
+    Both may be in different units, such as ps and ns: factors of 1000 are not a difference.
+    """
+    ratio = step / fitted
+    thousands = round(np.log10(ratio) / 3)
+    words = {"own": f"{step:.6g}", "fitted": f"{fitted:.6g}", "factor": max(ratio, 1 / ratio)}
+    return Check(rules.OTHER_TIME_STEP, float(ratio / 1000.0**thousands), words=words)
+
+
 def common_step(times: np.ndarray | None, groups: Any = None) -> float | None:
     """Return the time step (durations in seconds), or None if no trajectory has two frames; raise if steps differ."""
     if times is None or len(times) < 2:

@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kdmaps.bases import Basis, ModeBasis
+from kdmaps.checks import warn_of
 from kdmaps.data.correlation import trajectories_of
-from kdmaps.data.pairs import check_steps
+from kdmaps.data.pairs import time_step_check
 from kdmaps.data.sources import Source
 from kdmaps.diagnostics.resampling import MAX_BLOCKS, independent_blocks
 from kdmaps.exceptions import Undetermined
@@ -137,7 +138,7 @@ def evaluate(
     """Evaluate functions, of which the first are the modes, at all frames."""
     trajectories, lag = trajectories_of(groups, _known_length(source)), modes.clock.lag
     assert lag is not None
-    check_steps(source, groups)
+    warn_of([time_step_check(source, groups, float(modes.clock.time_step))])
     size = chunk_rows(functions.basis, 0, memory_limit)
     values = np.asarray(source.project(functions, np.ones(functions.n_features), size), dtype=np.float64)
     rows = np.concatenate(trajectories)

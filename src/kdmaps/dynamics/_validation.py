@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from kdmaps.checks import Check, Checks, muted, rules, warn_of
 from kdmaps.data.inputs import as_source, join_trajectories
+from kdmaps.data.pairs import time_step_check
 from kdmaps.data.sources import ArraySource
 from kdmaps.diagnostics.projection import Projection
 from kdmaps.diagnostics.resampling import MIN_BLOCKS, Resampling, basic_intervals, joint_intervals
@@ -245,6 +246,7 @@ class Validation:
     lag: int  #: Lag of the model, in frames.
     implied: ImpliedTimescales  #: Time scales over lags, including the lag of the model.
     chapman: ChapmanKolmogorov | None  #: None if no trajectory has frames two lags apart.
+    same_step: Check | None = None  #: Whether frames have the time step of the fit; None without times.
 
     @property
     def flat(self) -> bool | None:
@@ -282,8 +284,9 @@ class Validation:
         # A plateau that begins after the lag is not a failure: one lag in twenty misses an interval by chance, and the
         # difference is usually small.
         later = self.implied.plateau is not None and self.flat is False
-        tests = [] if later else [self._check_flat()]
-        return Checks(tests if self.chapman is None else [*tests, self.chapman.check])
+        tests = [None if later else self._check_flat(), self.same_step]
+        tests.append(None if self.chapman is None else self.chapman.check)
+        return Checks(test for test in tests if test is not None)
 
     def _check_flat(self) -> Check:
         words = {
@@ -355,6 +358,7 @@ def validate(
     resampling = Resampling(n_resamples, confidence, random_state)
     X, groups, _ = join_trajectories(X, groups, sample_weight)
     source = as_source(X)
+    same_step = time_step_check(source, groups, float(model.modes_.clock.time_step))
     X, groups, weight = some_frames(source, groups, checked_weight(sample_weight, source), MOST_FRAMES)
     frames = ArraySource(X)  # without column names, which pieces of X do not have
     # The fit has already warned of the trajectory; a resample may contain no pair.
@@ -373,6 +377,6 @@ def validate(
         if steps > 1:
             modes = project_model(model, frames, groups, weight, n_functions=1)
             chapman = _test_predictions(modes, steps, resampling)
-    tests = Validation(projection.lag, implied, chapman)
+    tests = Validation(projection.lag, implied, chapman, same_step)
     warn_of(tests.checks)
     return tests

@@ -33,7 +33,7 @@ SEARCHED_SAMPLES, SEARCHED_PAIRS = 5_000, 20_000
 #: Parameters that replace the parameters of `search`.
 OWN = (
     *("n_components", "lag", "time_step", "reversible", "diffusion", "basis", "n_features", "cv"),
-    *("random_state", "n_jobs", "checkpoint", "progress"),
+    *("random_state", "n_jobs", "checkpoint", "progress", "standardize"),
 )
 
 
@@ -99,6 +99,8 @@ class AdaptiveDiffusionMap(SearchedModes):
         Settings of the search that are not listed above: families, bandwidths, regularizations, scoring, sampling,
         landmarks, centring, rates, precision, memory limit, and how many samples are searched
         (`max_search_samples`; "auto" is 5,000 samples or 20,000 pairs of frames).
+    standardize : bool, default=False
+        If True, divide the columns by their standard deviations, as for a table in different units (`KernelSearchCV`).
 
     Attributes
     ----------
@@ -164,6 +166,7 @@ class AdaptiveDiffusionMap(SearchedModes):
     checkpoint: PathLike | None = None
     progress: bool = False
     search: KernelSearchCV | None = None
+    standardize: bool = False
 
     def _fit(self, X: SamplesLike, sample_weight: ArrayLike | None, groups: ArrayLike | None) -> list[Check]:
         settings = self._search_settings()

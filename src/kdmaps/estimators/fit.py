@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kdmaps.bases import Basis, BasisSpec, LandmarkBasis
-from kdmaps.checks import Check, Checks, Subject
+from kdmaps.checks import Check, Checks, Subject, warn_of
 from kdmaps.data.check import warn_of_data, warn_of_preview
 from kdmaps.data.distances import Support, resolve_bandwidth
-from kdmaps.data.pairs import Tail, check_steps
+from kdmaps.data.pairs import Tail, check_steps, time_step_check
 from kdmaps.data.sources import PREVIEW_SAMPLES, Sample, Source
 from kdmaps.diagnostics.trust import Trust
 from kdmaps.estimators.reliability import evidence_of_fit, is_readable
@@ -165,6 +165,8 @@ def with_lag(
     """Return the settings with numbers for `lag="auto"` and the time step, and the scan that determined the lag."""
     if spec.lag is not None and spec.time_step is None:
         spec = replace(spec, time_step=check_steps(source, groups))
+    elif spec.lag is not None and spec.time_step is not None:
+        warn_of([time_step_check(source, groups, float(spec.time_step))])
     if spec.lag != "auto":  # type: ignore[comparison-overlap]
         return spec, None
     try:

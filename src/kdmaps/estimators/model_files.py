@@ -83,10 +83,17 @@ SUPPORT = {"samples": "sd", "low": "d", "high": "d"}
 FUNCTION = {"coefficients": "pk", "offset": "k", "quantities": "t", "intervals": "te"}
 
 
-def write_model(estimator: Any, file: BinaryIO, unit: str | None = None, inputs: Sequence[str] | None = None) -> None:
+def write_model(
+    estimator: Any,
+    file: BinaryIO,
+    unit: str | None = None,
+    inputs: Sequence[str] | None = None,
+    stride: int | None = None,
+) -> None:
     """Write a fitted committor or map (the `best_estimator_` of a search) to an open binary file.
 
-    `unit` is the unit of its time step, `inputs` the definition of its columns by atoms ("torsion:4-6-8-14").
+    `unit` is the unit of its time step, `inputs` the definition of its columns by atoms ("torsion:4-6-8-14"), `stride`
+    the number of rows of a file for each row of the fit.
     Parameters must be plain data: a callable `diffusion` is refused, because the loaded model would score with another
     energy. Sequences are read back as arrays; a random generator, and a `cv` that is not a number, as None.
     """
@@ -104,7 +111,7 @@ def write_model(estimator: Any, file: BinaryIO, unit: str | None = None, inputs:
         of_fit["time_step"] = clock.time_step
     changed = [key for key in estimator._changed_parameters() if key not in of_fit]
     checks = [check.to_dict() for check in estimator.checks_]
-    more: dict[str, Any] = {"unit": unit, "inputs": inputs, "changed": changed, "checks": checks}
+    more: dict[str, Any] = {"unit": unit, "inputs": inputs, "changed": changed, "checks": checks, "stride": stride}
     _write(file, estimator, fitted.basis, _arrays_of(fitted), of_fit, **more)
 
 

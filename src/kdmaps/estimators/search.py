@@ -14,6 +14,7 @@ from kdmaps.data.distances import Support
 from kdmaps.data.inputs import join_trajectories
 from kdmaps.data.sources import Source
 from kdmaps.diagnostics.relevance import Relevance, relevance_at
+from kdmaps.estimators.coordinates import Scaled
 from kdmaps.estimators.fit import Fit, check_folds, fit_observations, fit_sums, spec_of, with_lag
 from kdmaps.estimators.kernel_map import KernelDiffusionMap
 from kdmaps.estimators.reliability import is_readable, tests_of_eigenfunctions, trust_after_search
@@ -94,9 +95,13 @@ def search_modes(
 ) -> SearchFit:
     """Search for a kernel by a checked plan, refine it, and fit the modes of all samples with it."""
     check_folds(source, plan.fit)
-    units = plan.fit.diffusion is not None
+    units = plan.standardize or plan.fit.diffusion is not None
     warn_of_data(source, weight, groups, lag=plan.fit.lag, time_step=plan.fit.time_step, diffusion=units)
-    names, span = source.feature_names, Span.of(source, plan)
+    names = source.feature_names
+    scaled = Scaled.of(source, plan, weight)
+    if scaled is not None:
+        source, plan = scaled.source, scaled.plan(plan)
+    span = Span.of(source, plan)
     if span is not None:
         source, plan = span.source, span.plan(plan)
     fit, choice = with_lag(plan.fit, source, weight, groups, plan.random_state)
@@ -129,12 +134,18 @@ def search_modes(
                 trust = replace(trust, **tests_of_eigenfunctions(found, chosen))
             fitted = replace(fitted, modes=modes, trust=trust)
     few, frame = data.everything.typical, None if span is None else span.frame
+    if scaled is not None and scaled.mixed:
+        frame = scaled.of_columns if frame is None else scaled.of_columns @ frame
     relevance = relevance_at(fitted.basis, fitted.modes, few.X, few.weight, names, frame)
     suggested = data.suggest_n_components(moments, chosen.regularization)
     fitted = replace(fitted, lag_choice=choice)
-    if span is not None:
-        fitted, chosen = span.fit(fitted), span.candidate(chosen)
-        model = _model(plan, data, chosen, landmarks if isinstance(landmarks, str) else span.points(landmarks))
+    for coordinates in (span, scaled):
+        if coordinates is not None:
+            fitted, chosen = coordinates.fit(fitted), coordinates.candidate(chosen)
+            landmarks = landmarks if isinstance(landmarks, str) else coordinates.points(landmarks)
+            model = _model(plan, data, chosen, landmarks)
+    if scaled is not None and fit.lag is None:  # pairs show the diffusion themselves
+        model.set_params(diffusion=scaled.diffusion)
     return SearchFit(fitted, model, result, chosen, refinement, suggested, relevance)
 
 
@@ -274,6 +285,10 @@ class KernelSearchCV(SearchedModes):
         File for finished candidates; an interrupted search with the same data and settings resumes from it.
     progress : bool, default=False
         If True, show progress with the best candidate so far.
+    standardize : bool, default=False
+        If True, divide the columns by their standard deviations, as for a table in different units. X must be in
+        memory; `transform` and all other methods take the columns as they are. Without a lag, time scales are then in
+        units of variances over D.
 
     Attributes
     ----------
@@ -356,6 +371,7 @@ class KernelSearchCV(SearchedModes):
     n_jobs: int | None = -1
     checkpoint: PathLike | None = None
     progress: bool = False
+    standardize: bool = False
 
     def _fit(self, X: SamplesLike, sample_weight: ArrayLike | None, groups: ArrayLike | None) -> list[Check]:
         return self._fit_plan(self._plan(), X, sample_weight, groups)
@@ -364,7 +380,7 @@ class KernelSearchCV(SearchedModes):
         auto, basis = isinstance(self.n_features, str) and self.n_features == "auto", spec_of(BasisSpec, self)
         most: Any = self.max_search_samples
         names = ["families", "bandwidths", "bandwidth_range", "regularizations", "max_extensions"]
-        names += ["n_jobs", "checkpoint", "progress", "random_state"]
+        names += ["n_jobs", "checkpoint", "progress", "random_state", "standardize"]
         return SearchPlan(
             basis=replace(basis, n_features=BasisSpec.n_features) if auto else basis,
             fit=spec_of(FitSpec, self),

@@ -13,7 +13,7 @@ from kdmaps.checks import Check, Checks, collected, rules, warn, warn_of
 from kdmaps.data.distances import Support
 from kdmaps.data.given_pairs import Pairs
 from kdmaps.data.inputs import as_source, check_columns, is_array_like, join_trajectories
-from kdmaps.data.pairs import make_pairs
+from kdmaps.data.pairs import make_pairs, time_step_check
 from kdmaps.data.sources import ArraySource, Source, gather
 from kdmaps.estimators.fit import Columns, Fit, PartialState
 from kdmaps.estimators.forecast import Fitted, Forecast, checked_steps, make_forecast
@@ -319,8 +319,13 @@ class ModeTransformer(ArrayTransformer, auto_wrap_output_keys=None):  # type: ig
         steps = checked_steps(times, clock)
         X, groups, _ = join_trajectories(X, groups, sample_weight)
         source = checked_source(self, X)
+        warn_of([time_step_check(source, groups, float(clock.time_step))])
         frames, weight = gather(source), checked_weight(sample_weight, source)
-        points = frames if at is None else gather(checked_source(self, join_trajectories(at)[0]))
+        points = frames
+        if at is not None:
+            present = checked_source(self, join_trajectories(at)[0])
+            self._warn_of_extrapolation(present)
+            points = gather(present)
         fitted: Any = getattr(self, "best_estimator_", self)
         moments = None if self.right_modes_ is None else self.moments_
         model = Fitted(self.basis_, clock, len(self.rates_), fitted.regularization, moments)
@@ -414,7 +419,8 @@ class ModeTransformer(ArrayTransformer, auto_wrap_output_keys=None):  # type: ig
 
     def _own_diffusion(self) -> DiffusionLike:
         """Return the diffusion tensor for samples that were not in `fit`."""
-        given = self.get_params(deep=False)["diffusion"]
+        model: ModeTransformer = getattr(self, "best_estimator_", None) or self
+        given = model.get_params(deep=False)["diffusion"]
         if is_per_sample(given):
             raise ValueError(
                 "diffusion was given per sample and belongs to the samples of fit; pass the tensors at these samples "

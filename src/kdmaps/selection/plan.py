@@ -125,6 +125,7 @@ class SearchPlan:
     progress: bool
     random_state: Any
     more_features: bool = False  # for the final fit, if they raise the held-out score
+    standardize: bool = False  # whether columns are divided by their standard deviations
     rotated: bool = False  # whether inputs were rotated, so that single ones mean nothing
 
     @property
