@@ -332,7 +332,8 @@ def count_frames(number: int) -> str:
 
 def show_interval(ends: np.ndarray, digits: int = 3) -> str:
     """Return an interval as text."""
-    return f"{rounded(ends[0], digits)} – {rounded(ends[1], digits)}".replace("inf", "∞")
+    low, high = ("unknown" if np.isnan(end) else rounded(end, digits) for end in ends)
+    return f"{low} – {high}".replace("inf", "∞")
 
 
 def with_unit(label: str, unit: str | None) -> str:

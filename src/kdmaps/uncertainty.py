@@ -36,6 +36,7 @@ from kdmaps.selection.folds import BlockedKFold
 from kdmaps.spectrum.directed import doubled, doubled_ridge
 from kdmaps.spectrum.modes import Modes
 from kdmaps.spectrum.pencil import find_modes
+from kdmaps.summary import show_interval
 from kdmaps.utils.frames import aligned, records, with_ends
 from kdmaps.utils.notebook import TableCard
 from kdmaps.utils.numbers import rounded
@@ -86,7 +87,7 @@ class Uncertainty(TableCard):
             times, rates = (
                 [
                     rounded(row[name]),
-                    f"{rounded(row[f'{name}_low'])} – {rounded(row[f'{name}_high'])}".replace("inf", "∞"),
+                    show_interval(np.array([row[f"{name}_low"], row[f"{name}_high"]]), 4),
                 ]
                 for name in ("timescale", "rate")
             )
@@ -211,12 +212,16 @@ def bootstrap(
     centre = np.asarray(fitted.rates_)
     # Centred at the rates on the training samples, even if the model has cross-fitted rates: these lack the optimism of
     # a fit, which the reflection removes.
-    intervals = np.exp(optimistic_intervals(np.log(on_samples), np.log(rates), confidence, len(blocks)))
+    # Rates are infinite where modes relax within a lag; then ends of intervals are unknown.
+    with np.errstate(invalid="ignore", divide="ignore"):
+        intervals = np.exp(optimistic_intervals(np.log(on_samples), np.log(rates), confidence, len(blocks)))
     if not hasattr(model, "cv_results_"):
         _warn_of_bias(refit, intervals)
-    spread = np.log(rates).std(axis=0, ddof=1)  # of log rate: the relative error of a rate and of its time scale
+    with np.errstate(invalid="ignore", divide="ignore"):
+        spread = np.log(rates).std(axis=0, ddof=1)  # of log rate: the relative error of a rate and of its time scale
     if model.trust_ is not None:
-        intervals = _widened(_corrected(intervals, model.trust_, spread, confidence), model.trust_)
+        with np.errstate(invalid="ignore"):
+            intervals = _widened(_corrected(intervals, model.trust_, spread, confidence), model.trust_)
     with np.errstate(divide="ignore"):
         timescale_intervals = 1 / intervals[:, ::-1]  # 1/0 = ∞
     return Uncertainty(
@@ -224,7 +229,7 @@ def bootstrap(
         timescales=1 / centre,
         rate_intervals=intervals,
         timescale_intervals=timescale_intervals,
-        rate_errors=spread * centre,
+        rate_errors=spread * np.where(np.isfinite(centre), centre, np.nan),
         timescale_errors=spread / centre,
         angles=np.quantile(angles, confidence, axis=0),
         mode_angles=np.quantile(mode_angles, confidence, axis=0),

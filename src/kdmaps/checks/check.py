@@ -307,17 +307,21 @@ class Check:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as JSON can hold it; NaN is None."""
+    """Return a value as JSON can hold it; NaN is None, infinity a text."""
     if isinstance(value, Phrase):
         return {"phrase": value.name, "words": {name: _plain(word) for name, word in value.words.items()}}
     if isinstance(value, np.ndarray | np.generic):
         return _plain(value.tolist())
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
-    return None if isinstance(value, float) and np.isnan(value) else value
+    if isinstance(value, float) and not np.isfinite(value):
+        return None if np.isnan(value) else str(value)
+    return value
 
 
 def _phrase(stored: Any) -> Any:
+    if stored in ("inf", "-inf"):
+        return float(stored)
     if not isinstance(stored, dict):
         return stored
     known = stored.get("phrase", "") in PHRASES

@@ -236,8 +236,8 @@ OTHER_DATA = _rule(
 OTHER_TIME_STEP = _rule(
     "other-time-step",
     "time between rows relative to the fit",
-    "By their times, rows are {own} apart, but the time step of the fit is {fitted}: all times are wrong by a factor of "
-    "{factor:.3g}.",
+    "By their times, rows are {own} apart, but the time step of the fit is {fitted}: all times are wrong by a factor "
+    "of {factor:.3g}.",
     "Give rows at the time step of the fit, and the time between rows as {time_step}.",
     "Use the --stride of the fit, or rows at its time step.",
     side=INSIDE,
@@ -592,6 +592,7 @@ NO_MEMORY = _rule(
     limit=1.0,
     severity=ERROR,
     headline="no time scale is longer than a lag",
+    explains=("within-lag",),
 )
 LAG_NOT_FLAT = _rule(
     "lag-not-flat",

@@ -125,9 +125,10 @@ def print_check(check: Check, *, error: bool = False) -> None:
     say(f"Warning: {check.say(CLI)} ({check.link})", "yellow", error=error)
 
 
-def print_warnings(checks: Checks, page: Path | None = None) -> None:
-    """Print the most harmful warnings; `page` shows the others, without a page all are printed."""
-    warnings = checks.warnings
+def print_warnings(checks: Checks, page: Path | None = None, printed: Iterable[Check] = ()) -> None:
+    """Print the most harmful warnings, without those printed before; `page` has all, without a page all are printed."""
+    before = {check.code for check in printed}
+    warnings = [check for check in checks.warnings if check.code not in before]
     shown = warnings if page is None else warnings[:MOST_WARNINGS]
     for check in shown:
         print_check(check)

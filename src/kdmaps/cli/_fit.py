@@ -7,6 +7,7 @@ import re
 import shlex
 import sys
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -137,6 +138,7 @@ def fit(
     require(not driven or lag is not None, "--no-reversible", "oscillations need a trajectory: add --lag.")
     require(not structures or files.topology is not None, "--structures", "frames need a trajectory: add --topology.")
     from kdmaps.cli._reading import read_samples, reading_program
+    from kdmaps.data.pairs import compare_steps
     from kdmaps.estimators.model_files import write_model
     from kdmaps.report._page import render_analysis
     from kdmaps.report._subject import checked_names
@@ -164,6 +166,8 @@ def fit(
         **({"standardize": True} if standardize else {}),
     }
     estimator = _estimator(modes, kernel, bandwidth, regularization, settings)
+    if time_step is not None and samples.time_step is not None:
+        samples = replace(samples, checks=(*samples.checks, compare_steps(samples.time_step, step)))
     analysis = _analyse(estimator, samples, resamples, seed)
     new = None
     if independent:
@@ -320,7 +324,7 @@ def _estimator(
 
 
 def _analyse(estimator: Any, samples: Samples, resamples: int, seed: int) -> Analysis:
-    """Fit the estimator, with error bars and tests; mistakes without which the fit has no meaning are printed first."""
+    """Fit the estimator, with error bars and tests; mistakes that leave the fit without meaning are printed at once."""
     from kdmaps.analysis import Analysis
 
     def show_errors(message: Warning | str, *_: Any, **__: Any) -> None:
@@ -378,7 +382,9 @@ def _show(analysis: Analysis, new: IndependentModes | None, unit: str | None, de
             say(f"Mode 1 depends on {list_relevant(summary.relevance, 0)}.")
     if new is not None:
         say(describe_independence(new))
-    print_warnings(checks, page)
+    # Mistakes that leave the fit without meaning were printed while it ran.
+    early = [check for check in analysis.model.checks_ if check.rule.severity is Severity.ERROR]
+    print_warnings(checks, page, printed=early)
 
 
 def _by_residue(drawn: dict[str, np.ndarray], modes: np.ndarray) -> dict[str, np.ndarray]:

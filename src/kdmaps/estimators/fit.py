@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kdmaps.bases import Basis, BasisSpec, LandmarkBasis
-from kdmaps.checks import Check, Checks, Subject, warn_of
+from kdmaps.checks import Check, Checks, Subject, rules, warn_of
 from kdmaps.data.check import warn_of_data, warn_of_preview
 from kdmaps.data.distances import Support, resolve_bandwidth
 from kdmaps.data.pairs import Tail, check_steps, time_step_check
@@ -31,6 +31,8 @@ from kdmaps.spectrum.pencil import single_precision_check
 from kdmaps.utils.types import RandomStateLike
 from kdmaps.utils.validation import check_positive_number, seed_of
 
+#: Slowest time scale in lags below which frames show no order: an autocorrelation of e^-2 = 0.14 after the lag.
+SHORTEST = 0.5
 #: For lag="auto", at most this many time scales have to be flat: later ones are often shorter than any lag.
 MOST_FLAT = 2
 
@@ -104,6 +106,10 @@ class Fit:
     def of_modes(self) -> list[Check]:
         """Checks of the modes and of their rates."""
         checks = self.modes.checks
+        lag = self.modes.clock.lag
+        if lag is not None and self.right_modes is None:  # singular functions need not be slow
+            slowest_in_lags = float(self.modes.timescales.max() / self.modes.clock.duration)
+            checks.append(Check(rules.NO_MEMORY, slowest_in_lags, SHORTEST, words={"lag_frames": lag}))
         if self.basis.dtype == np.float32:
             checks.append(single_precision_check(self.moments, self.modes.coefficients))
         if self.trust is None:
