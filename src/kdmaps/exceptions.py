@@ -69,6 +69,10 @@ class MemoryLimitError(ArgumentError):
     """`memory_limit` is too small for a number of features."""
 
 
+class UnreadableFile(ArgumentError):
+    """A file has no table of numbers; the message names the file and the line."""
+
+
 class NotApplicable(KdmapsError):
     """The question has no meaning for this model, such as passage times of a model without a lag."""
 

@@ -12,6 +12,7 @@ import numpy as np
 from kdmaps.checks import Check, rules, warn
 from kdmaps.data.formats.base import Extras, block_rows, column_blocks, reading
 from kdmaps.data.table import Blocks, Table
+from kdmaps.exceptions import UnreadableFile
 
 #: Formats of numbers by kind; other columns are labels.
 _NUMBER_FORMATS = {"f": "%.10g", **dict.fromkeys("iub", "%d")}
@@ -166,9 +167,9 @@ class _Layout(NamedTuple):
         for first in lines:
             try:
                 block: np.ndarray = load(chain([first], lines), dtype)
+            except UnreadableFile:  # of `_is_comment` or `_lines`
+                raise
             except ValueError as error:
-                if str(self.path) in str(error):  # of `_is_comment` or `_lines`
-                    raise
                 raise self._first_error(columns, dtype) or ValueError(f"{self.path}: {error}") from error
             if block.shape[1] != len(columns):  # all rows of this block have the wrong width
                 raise self._first_error(columns, dtype) or ValueError(f"{self.path} is ragged.")
@@ -179,9 +180,12 @@ class _Layout(NamedTuple):
         if line[0] != "#":
             return False
         if line.startswith(FIELDS) and self.names_in_comment(line.strip()) != self.names:
-            raise ValueError(
-                f"{self.path} has a second line {FIELDS} with other columns, or in another order: "
-                f"{line.removeprefix(FIELDS).strip()}. Write the rows below it to a file of their own."
+            raise UnreadableFile(
+                "{path} has a second line {line} with other columns, or in another order: {columns}. Write the rows "
+                "below it to a file of their own.",
+                path=self.path,
+                line=FIELDS,
+                columns=line.removeprefix(FIELDS).strip(),
             )
         return True
 
@@ -203,7 +207,7 @@ class _Layout(NamedTuple):
             try:
                 yield from file
             except UnicodeDecodeError as error:
-                raise ValueError(f"{self.path} cannot be read as text: {error}") from error
+                raise UnreadableFile("{path} cannot be read as text: {error}", path=self.path, error=error) from error
 
     def _first_error(self, columns: list[int], dtype: type) -> ValueError | None:
         """Find the first line that is not a row, because errors of `numpy.loadtxt` lack its number in the file."""
