@@ -1,5 +1,7 @@
 """Run commands in tests, with the fit that most tests use."""
 
+import re
+
 from typer.testing import CliRunner
 
 import kdmaps
@@ -23,6 +25,12 @@ def run(*arguments, force=True):
     result = CliRunner().invoke(app, words, env={"COLUMNS": "300", "NO_COLOR": "1"})
     assert "Traceback" not in result.output
     return result
+
+
+def warned(text):
+    """Return the codes of the warnings on a terminal or a page, in their order, from the links to their sections."""
+    codes = re.findall(r"#warning-([\w-]+)\)", text)
+    return list(dict.fromkeys(codes))
 
 
 def given(**parameters):

@@ -19,7 +19,7 @@ from kdmaps.diagnostics.resampling import MIN_RESAMPLES
 from kdmaps.kernels import FAMILIES
 from kdmaps.selection.plan import RATES
 from kdmaps.summary import summarise
-from shared import known_warning
+from shared import known
 
 #: Runs commands that need no data, and prints the modules that are slow to import after each.
 LIGHT = """
@@ -57,7 +57,7 @@ def test_version():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["dw1d", "mdlike-6"])
-@known_warning("score landscape is flat")
+@known("flat")
 def test_demo(name, tmp_path, monkeypatch):
     # One family and few features keep the fit short.
     search = kdmaps.KernelSearchCV(families=["gaussian"])

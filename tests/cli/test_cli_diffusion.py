@@ -7,7 +7,7 @@ from sklearn.model_selection import GroupKFold
 import kdmaps
 from commands import GIVEN, given, run
 from kdmaps.data import gather, open_table
-from shared import adaptive, known_warning, topology
+from shared import adaptive, known, known_warning, topology
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 
@@ -80,7 +80,7 @@ def test_cross_fitted_rates_use_the_folds_of_the_data(options, cv, groups):
 
 
 @pytest.mark.slow
-@known_warning("same time scale")
+@known("no-gap")
 def test_trajectory_frames_are_ordered():
     mdtraj = pytest.importorskip("mdtraj")
     frames = np.random.default_rng(0).standard_normal((60, 3, 3))
@@ -95,7 +95,7 @@ def test_trajectory_frames_are_ordered():
 
 
 @pytest.mark.slow
-@known_warning("score landscape is flat")
+@known("flat")
 def test_searches():
     np.save("one.npy", TENSORS[:, :1, :1])  # with one column there is no slow refinement
     options = ("samples.npy", "--modes", 2, "--features", 30, "--resamples", 0, "--columns", 0, "--kernel", "rq2")

@@ -11,7 +11,7 @@ from sklearn.model_selection import GroupKFold
 import kdmaps
 from commands import GIVEN, given, run
 from kdmaps.data import gather, open_table, open_tables
-from shared import known_warning, topology
+from shared import known, topology
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 
@@ -59,7 +59,7 @@ def test_several_files_are_trajectories(ending):
     np.testing.assert_allclose(written("out/modes.csv"), model.transform(X[:, order]), rtol=1e-9, atol=1e-12)
 
 
-@known_warning("variance of mode")
+@known("variance-samples")
 def test_stride_and_weights_refer_to_joined_rows():
     weight = np.random.default_rng(0).uniform(0.5, 1.5, 300)
     np.save("w.npy", weight)
@@ -141,7 +141,7 @@ def test_joined_trajectories_are_superposed_on_one_frame(molecule):
     np.testing.assert_allclose(found[60:], found[59::-1], atol=5e-3)  # xtc rounds to 1e-3
 
 
-@known_warning("have the same time scale")  # atoms that move at random have no slow mode
+@known("no-gap")  # atoms that move at random have no slow mode
 def test_transform_superposes_on_the_reference(molecule):
     atoms = gather(open_table("a.xtc", topology="t.pdb").select())
     fitted = given().fit(atoms)

@@ -10,7 +10,7 @@ import kdmaps
 from commands import GIVEN, given, run
 from kdmaps.data.pairs import common_step
 from kdmaps.estimators.model_files import read_header
-from shared import known_warning, topology
+from shared import known, known_warning, topology
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 
@@ -40,7 +40,7 @@ def fitted(**settings):
     return given(**settings).fit(PATH)
 
 
-@known_warning("relax within one lag")
+@known("within-lag")
 def test_time_scales_and_tests_of_the_lag():
     result = run("fit", "path.npy", *QUICK, "--lag", 2, "--time-step", 0.1, "--unit", "ns", "--out", "out")
     assert result.exit_code == 0, result.output
@@ -71,7 +71,7 @@ def test_model_files_store_lag_time_step_and_unit():
     assert "rate (1/ns)" in shown
 
 
-@known_warning("relax within one lag")
+@known("within-lag")
 def test_stride_multiplies_the_time_step():
     result = run("fit", "path.npy", *QUICK, "--lag", 1, "--time-step", 0.1, "--stride", 2, "--out", "out")
     assert result.exit_code == 0, result.output
@@ -95,7 +95,7 @@ def test_failed_lag_tests_are_reported_once(lag):
         assert "⚠ 1" in page
 
 
-@known_warning("quick scan of lags is inconclusive")
+@known("lag-not-flat")
 def test_automatic_lag():
     result = run("fit", "path.npy", *QUICK, "--lag", "auto", "--out", "out")
     chosen = fitted(lag="auto")

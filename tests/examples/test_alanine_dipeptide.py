@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 
 import kdmaps
 from kdmaps.kernels import kernel_from_dict
-from shared import known_warning
+from shared import known
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "alanine_dipeptide"
 RESULTS, LAGGED, RIVALS = (
@@ -34,8 +34,8 @@ def data(example):
 
 
 @pytest.mark.slow
-@known_warning("have the same time scale")  # modes 4 and 5
-@known_warning("over-smooths")  # README.md: static rates of mode 1 are not reliable
+@known("no-gap")  # modes 4 and 5
+@known("mismatch")  # README.md: static rates of mode 1 are not reliable
 @pytest.mark.parametrize("name", ["dihedrals", "heavy atoms"])
 def test_the_published_kernel_gives_the_published_agreement(example, data, name):
     alanine, analyse, _ = example
@@ -103,9 +103,9 @@ def test_a_trajectory_meets_its_goals(example, name):
 
 
 @pytest.mark.slow
-@known_warning("have the same time scale")  # modes 4 and 5
-@known_warning("relax within one lag")  # modes 3 and 4, which frames every 5 ps do not resolve
-@known_warning("do not resolve mode")
+@known("no-gap")  # modes 4 and 5
+@known("within-lag")  # modes 3 and 4, which frames every 5 ps do not resolve
+@known("unresolved")
 @pytest.mark.parametrize("name", ["dihedrals", "heavy atoms"])
 def test_the_published_kernel_gives_the_published_times(example, data, name):
     alanine, _, trajectory = example

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 import kdmaps
+from kdmaps.checks import Check, rules
 from kdmaps.report import write_report
-from shared import GRID, known_warning
+from shared import GRID, known
 
-pytestmark = [pytest.mark.slow, known_warning("have the same time scale"), known_warning("relax within one lag")]
+pytestmark = [pytest.mark.slow, known("no-gap", "within-lag")]
 
 # Margins of the figure, as in page.js.
 LEFT, RIGHT, TOP, BOTTOM, ROOM = 58, 12, 12, 46, 0.04
@@ -44,7 +45,7 @@ def report(X, search, tmp_path_factory):
     write_report(
         search, X, path, uncertainty=kdmaps.uncertainty.bootstrap(search, X, n_resamples=20),
         title="A title of many words & <tags>, with_one_very_long_name_that_has_no_place_to_break_at_all.parquet",
-        feature_names=["a coordinate with a rather long name", "y"], warnings=["Something to read first."],
+        feature_names=["a coordinate with a rather long name", "y"], checks=[Check(rules.CONSTANT_COLUMNS, 1, where=("y",))],
     )  # fmt: skip
     return path
 

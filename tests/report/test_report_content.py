@@ -13,17 +13,17 @@ from sklearn.model_selection import GroupKFold
 
 import kdmaps
 from kdmaps.certificates import cv_consistency
+from kdmaps.checks import Check, Outcome, rules
 from kdmaps.kernels import Metric, Mixture
 from kdmaps.report import render_report, write_report
-from kdmaps.summary import summarise
-from shared import GRID, adaptive, known_warning
+from shared import GRID, adaptive, known, known_warning
 
 # Pages of small fits: three modes of 300 samples, of a Gaussian law for which any wide kernel will do.
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.usefixtures("undrawn"),
-    known_warning("have the same time scale"),
-    known_warning("score landscape is flat"),
+    known("no-gap"),
+    known("flat"),
 ]
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&{{7*7}}"
@@ -153,22 +153,23 @@ def test_states(X, search):
 
 def test_verdict(X, search, bars, monkeypatch):
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "86400")
-    page = render_report(search, X, uncertainty=bars, notes="Run 7 of `a.py`.\n\nSecond part.", warnings=[])
+    page = render_report(search, X, uncertainty=bars, notes="Run 7 of `a.py`.\n\nSecond part.")
     text = "".join(Tree(page).texts["p"])
     low, high = bars.timescale_intervals[0]
     assert f"slowest relaxation {search.timescales_[0]:.4g} ({low:.3g} – {high:.3g});" in text
     assert "No separate states;" in text  # a single well
-    checks = summarise(search, uncertainty=bars).checks
-    failed = sum(not check.passed for check in checks)
-    assert (f"{failed} of {len(checks)} checks failed" if failed else "all checks passed") in text
+    checks = kdmaps.Analysis(search, X, uncertainty=bars).checks
+    failed = [check for check in checks.counted if check.outcome is Outcome.FAILED]
+    assert (f"{len(failed)} of {len(checks.counted)} checks failed" if failed else "all checks passed") in text
     assert "1970-01-02" in text
     assert "Run 7 of a.py." in text
     assert page.index("slowest relaxation") < page.index("Run 7 of") < page.index('id="samples"')
 
 
 def test_order_of_sections(X, search):
-    page = render_report(search, X, warnings=["Beware."])
-    places = [page.index(text) for text in ("Beware.", 'id="samples"', 'id="modes"', 'id="times"', 'id="states"',
+    beware = Check(rules.CONSTANT_COLUMNS, 1, where=("y",))
+    page = render_report(search, X, checks=[beware])
+    places = [page.index(text) for text in (beware.message(), 'id="samples"', 'id="modes"', 'id="times"', 'id="states"',
                                             'id="inputs"', 'id="choice"', 'id="settings"', 'id="again"')]  # fmt: skip
     assert places == sorted(places)
 
@@ -192,12 +193,22 @@ def test_checks_of_a_search(X, search):
 @known_warning()
 def test_failed_checks_are_marked(few, X):
     model = kdmaps.KernelDiffusionMap(4, n_features=60, bandwidth=2.5, random_state=0).fit(X[:few])
-    modes, cells = model.modes_, Tree(render_report(model, X[:few])).texts["td"]
-    assert f"{modes.condition_number:.2g}" in cells
+    modes, tree = model.modes_, Tree(render_report(model, X[:few]))
+    cells = tree.texts["td"]
     error, ratio = modes.sampling_error[-1], modes.next_quotient / model.rates_.max()
     gap = min(modes.gap, ratio) if ratio >= 1 else modes.gap  # a mode that λ has put last has no gap before it
-    assert f"{error:.3g}" + ", too large" * int(error > 0.5) in cells
-    assert f"{gap:.4g}" + ", too small" * int(gap < modes.smallest_gap) in cells
+    condition = cells.index(f"{modes.condition_number:.2g}")
+    assert cells[condition + 2] == "passed"
+    after_error = cells.index("at most 0.5") + 1
+    assert cells[after_error - 2] == f"{error:.3g}"
+    assert cells[after_error] == ("too large" if error > 0.5 else "passed")
+    after_gap = (
+        next(k for k, cell in enumerate(cells) if cell.startswith(f"at least {modes.smallest_gap:.4g} with")) + 1
+    )
+    assert cells[after_gap - 2] == f"{gap:.4g}"
+    assert cells[after_gap] == ("too small" if gap < modes.smallest_gap else "passed")
+    failed = kdmaps.Analysis(model, X[:few], n_resamples=0).checks.failed
+    assert sum(attributes.get("class") == "broken" for attributes in tree.all("tr")) == len(failed)
     assert f"{gap:.4g}" in Tree(render_report(model, X[:few])).texts["dd"]  # one gap, in all places
     assert (error > 0.5) == (few == 40)  # both cases
 
@@ -212,14 +223,15 @@ def test_column_names_cause_no_warning(X):
 
 def test_user_text_is_escaped(X, search):
     page = render_report(
-        search, X, title=HOSTILE, feature_names=[HOSTILE, "y"], command=HOSTILE, warnings=[HOSTILE], notes=HOSTILE,
+        search, X, title=HOSTILE, feature_names=[HOSTILE, "y"], command=HOSTILE, notes=HOSTILE,
+        checks=[Check(rules.CONSTANT_COLUMNS, 1, where=(HOSTILE,))],
     )  # fmt: skip
     tree = Tree(page)
     assert len(tree.all("script")) == 2
     assert tree.all("img") == []
     assert tree.texts["h1"] == [HOSTILE]
     assert tree.points()["names"][3] == HOSTILE
-    assert HOSTILE in tree.texts["li"]
+    assert any(HOSTILE in text for text in tree.texts["li"])
     assert "49" not in "".join(tree.texts["h1"])
 
 
@@ -247,14 +259,15 @@ def test_pages_are_reproducible(drawn):
 def test_given_kernel(X):
     few = X[:40]  # too few to distinguish modes 4 and 5
     model = kdmaps.KernelDiffusionMap(4, n_features=60, bandwidth=2.5, random_state=0).fit(few)
-    assert model.modes_.warnings()
     tree = Tree(render_report(model, few))
     assert {a["aria-label"] for a in tree.all("svg")} == {
         *(f"Mode {k} over x1 and x2" for k in (1, 2, 3, 4)),
         "Time scale of every mode, on a logarithmic axis, and the gap after the last one",
         "Share of every input in the gradients of every mode",
     }
-    assert set(map(str, model.modes_.warnings())) <= set(tree.texts["li"])
+    said = [check.say() for check in kdmaps.Analysis(model, few, n_resamples=0).checks.warnings]
+    assert said
+    assert all(any(text in item for item in tree.texts["li"]) for text in said)
     assert "The kernel was given." in tree.texts["li"]
     values = tree.texts["td"]
     assert {"2.5", "60"} <= set(values)  # settings other than the defaults

@@ -9,10 +9,10 @@ import pytest
 import kdmaps
 from kdmaps.certificates import cv_consistency
 from kdmaps.report import render_report
-from shared import known_warning
+from shared import known
 
 
-@known_warning("Too few independent samples")
+@known("independent-samples")
 def test_points_are_a_random_subset_of_the_samples():
     X = np.sort(kdmaps.problems.load("dw1d").sample(2000, random_state=0), axis=0)  # as a slow trajectory may be
     model = kdmaps.KernelDiffusionMap(1, n_features=20, random_state=0).fit(X)

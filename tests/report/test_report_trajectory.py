@@ -8,9 +8,9 @@ import kdmaps
 from kdmaps.report import render_report
 from kdmaps.report.text import lag_sentences
 from kdmaps.summary import summarise
-from shared import known_warning
+from shared import known
 
-pytestmark = [pytest.mark.slow, known_warning("relax within one lag"), known_warning("too short to tell")]
+pytestmark = [pytest.mark.slow, known("within-lag", "not-flat")]
 
 PATH = kdmaps.problems.load("dw1d").simulate(2000, dt=0.1, random_state=0)[0]
 
@@ -70,7 +70,7 @@ def test_passage_times(model, page, validation, monkeypatch):
     found = kdmaps.dynamics.mean_first_passage_times(model, PATH, states, random_state=0)
     low, high = found.intervals[1, 0]
     assert f"{found.times[1, 0]:.4g} ({low:.3g} – {high:.3g})" in Tree(page).texts["td"]
-    monkeypatch.setattr("kdmaps.report._subject.PASSAGE_FRAMES", 1000)
+    monkeypatch.setattr("kdmaps.analysis.PASSAGE_FRAMES", 1000)
     assert "Passage times" not in render_report(model, PATH, validation=validation)
 
 

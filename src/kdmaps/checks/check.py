@@ -256,6 +256,9 @@ class Check:
         if self.rule.side is Side.INSIDE:
             low, high = self.bounds
             return f"between {low:g} and {high:g}"
+        limit = self.rule.limit if self.limit is None else self.limit
+        if self.rule.side is Side.MOST and np.ndim(limit) == 0 and limit == 0:
+            return "none"
         return f"{self.rule.side.value} {self.filled['limit']:g}"
 
     @property

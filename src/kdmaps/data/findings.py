@@ -129,7 +129,7 @@ class CheckedRows:
         """Return the names of columns, or their numbers if they are not named."""
         return tuple(int(j) if self.names is None else str(self.names[j]) for j in columns)
 
-    def of_columns(self, rule: Rule, columns: Sequence[int] | np.ndarray, **words: Any) -> Check:
+    def of_columns(self, rule: Rule, columns: Sequence[int] | np.ndarray, /, **words: Any) -> Check:
         """Return a check of the number of columns with a fault."""
         where = self.label(columns)
         return Check(rule, len(where), where=where, words=words)

@@ -14,7 +14,7 @@ from datetime import UTC, date, datetime
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kdmaps.checks import Checks
+from kdmaps.checks import Checks, Subject
 from kdmaps.estimators.model_files import library_versions
 from kdmaps.language import PYTHON, Language
 
@@ -38,6 +38,7 @@ class Table(NamedTuple):
     rows: Sequence[Sequence[str]]
     plain: bool = False
     failed: Sequence[bool] = ()  # rows that are marked
+    title: str = ""  # folded under this title if there is one
 
 
 class Text(NamedTuple):
@@ -122,10 +123,18 @@ def render_page(
 
 
 def checks_section(checks: Checks) -> Section:
-    """Return the table of all checks, and what is worth knowing besides."""
-    failed = [bool(check.failed.any()) for check in checks.counted]
-    titles, rows = Checks(checks.counted).cells()
-    blocks: list[Any] = [Table("checks", titles, rows, plain=True, failed=failed)]
+    """Return the table of all checks, with those that the data pass folded, and what is worth knowing besides."""
+    of_data = [check for check in checks.counted if check.passed and check.rule.subject is Subject.DATA]
+    others = [check for check in checks.counted if check not in of_data]
+    failed = [bool(check.failed.any()) for check in others]
+    blocks: list[Any] = []
+    if others:
+        titles, rows = Checks(others).cells()
+        blocks.append(Table("checks", titles, rows, plain=True, failed=failed))
+    if of_data:
+        titles, rows = Checks(of_data).cells()
+        title = f"{len(of_data)} checks of the data passed"
+        blocks.append(Table("checks of the data", titles, rows, plain=True, title=title))
     if checks.notes:
         blocks.append(Items([note.say() for note in checks.notes], "Notes"))
     return Section("checks", "Checks", f"{checks.headline().capitalize()}.", blocks)
