@@ -1,6 +1,10 @@
 """What several rooms are tested with: kernels, diffusion tensors, small fits and searches, comparisons."""
 
+import re
 import tracemalloc
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import MISSING, fields
 
 import numpy as np
@@ -9,6 +13,8 @@ from numpy.testing import assert_allclose
 
 import kdmaps
 from kdmaps import Factor
+from kdmaps.checks import RULES, Check
+from kdmaps.exceptions import CheckWarning
 from kdmaps.forms.moments import Moments
 from kdmaps.kernels import FAMILIES, Gaussian, Laplacian, Matern, Metric, Mixture, RationalQuadratic
 
@@ -155,6 +161,45 @@ def known_warning(text=""):
 def known_finding(text=""):
     """Return a mark for tests whose samples hold what the data check finds, in words with this text, on purpose."""
     return pytest.mark.filterwarnings(f"ignore:.*{text}:kdmaps.exceptions.DataWarning")
+
+
+# --- checks -----------------------------------------------------------------------------------------------------------
+def codes(record: Iterable[warnings.WarningMessage]) -> list[str]:
+    """Return the codes of the checks among recorded warnings, in their order."""
+    return [warning.message.check.code for warning in record if isinstance(warning.message, CheckWarning)]
+
+
+def _filter(code: str) -> str:
+    """Return a pattern of the warnings about a rule: they end with the link to its section."""
+    return rf".*#{re.escape(RULES[code].anchor)}\)$"
+
+
+def known(*codes: str) -> pytest.MarkDecorator:
+    """Return a mark for tests whose fits warn of these checks, beside the point of the test."""
+    return pytest.mark.filterwarnings(*(f"ignore:{_filter(code)}:kdmaps.exceptions.CheckWarning" for code in codes))
+
+
+@contextmanager
+def ignoring(*codes: str) -> Iterator[None]:
+    """Ignore warnings of these checks within this context."""
+    with warnings.catch_warnings():
+        for code in codes:
+            warnings.filterwarnings("ignore", _filter(code), CheckWarning)
+        yield
+
+
+@contextmanager
+def expects(*expected: str) -> Iterator[list[Check]]:
+    """Assert that exactly the checks with these codes are warned of, each at least once; yield them as a list."""
+    checks: list[Check] = []
+    with warnings.catch_warnings(record=True) as record:
+        warnings.simplefilter("always", CheckWarning)
+        yield checks
+    checks += [warning.message.check for warning in record if isinstance(warning.message, CheckWarning)]
+    for warning in record:
+        if not isinstance(warning.message, CheckWarning):
+            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+    assert sorted({check.code for check in checks}) == sorted(expected)
 
 
 # --- comparisons ------------------------------------------------------------------------------------------------------
