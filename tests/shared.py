@@ -164,9 +164,14 @@ def known_finding(text=""):
 
 
 # --- checks -----------------------------------------------------------------------------------------------------------
+def checks(record: Iterable[warnings.WarningMessage]) -> list[Check]:
+    """Return the checks that recorded warnings carry, in their order."""
+    return [warning.message.check for warning in record if isinstance(warning.message, CheckWarning)]
+
+
 def codes(record: Iterable[warnings.WarningMessage]) -> list[str]:
-    """Return the codes of the checks among recorded warnings, in their order."""
-    return [warning.message.check.code for warning in record if isinstance(warning.message, CheckWarning)]
+    """Return the codes of the checks that recorded warnings carry, in their order."""
+    return [check.code for check in checks(record)]
 
 
 def _filter(code: str) -> str:
@@ -189,17 +194,18 @@ def ignoring(*codes: str) -> Iterator[None]:
 
 
 @contextmanager
-def expects(*expected: str) -> Iterator[list[Check]]:
-    """Assert that exactly the checks with these codes are warned of, each at least once; yield them as a list."""
-    checks: list[Check] = []
+def expects(*expected: str) -> Iterator[list[warnings.WarningMessage]]:
+    """Assert that each of these checks is warned of, and yield these warnings; issue all others again at the end."""
+    chosen: list[warnings.WarningMessage] = []
     with warnings.catch_warnings(record=True) as record:
-        warnings.simplefilter("always", CheckWarning)
-        yield checks
-    checks += [warning.message.check for warning in record if isinstance(warning.message, CheckWarning)]
+        warnings.simplefilter("always")
+        yield chosen
     for warning in record:
-        if not isinstance(warning.message, CheckWarning):
+        if set(codes([warning])) & set(expected):
+            chosen.append(warning)
+        else:
             warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
-    assert sorted({check.code for check in checks}) == sorted(expected)
+    assert sorted(set(codes(chosen))) == sorted(expected)
 
 
 # --- comparisons ------------------------------------------------------------------------------------------------------

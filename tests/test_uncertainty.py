@@ -13,10 +13,10 @@ import kdmaps
 from experiments.driven import rotating_ou
 from kdmaps.data.correlation import autocorrelation, integrated_correlation_time
 from kdmaps.diagnostics.resampling import cut_blocks
-from kdmaps.exceptions import DataWarning, UnreliableModesWarning
+from kdmaps.exceptions import DataWarning
 from kdmaps.metrics import principal_angles
 from kdmaps.uncertainty import _Refit, bootstrap
-from shared import known_warning, wide_map
+from shared import checks, expects, known, known_warning, wide_map
 
 
 def autoregressive(n, tau, seed):
@@ -65,7 +65,7 @@ def test_rows_of_a_sorted_table_are_independent(fitted):
     assert_allclose(found.rate_errors, shuffled.rate_errors, rtol=0.3)  # 200 resamples of 50 blocks
     # Folds that are blocks say that the rows are frames.
     frames = clone(model).set_params(cv=kdmaps.BlockedKFold(5)).fit(X)
-    with pytest.warns(UnreliableModesWarning, match="correlation time"):
+    with expects("correlation-time"):
         assert bootstrap(frames, by_first).block_length > found.block_length
 
 
@@ -118,7 +118,7 @@ class TestAgainstExplicitRefits:
         blind = bootstrap(model, interleaved, groups=np.zeros(1000), **options)
         assert blind.rate_errors[0] < 0.5 * grouped.rate_errors[0]
 
-    @known_warning("too long for 4000 samples")
+    @known("correlation-time")
     def test_interleaved_walkers_are_detected(self):
         # 20 walkers of 200 frames, 0.02 apart: consecutive rows are independent, frames of one walker are not.
         problem = kdmaps.problems.load("dw1d")
@@ -153,7 +153,7 @@ class TestCoverage:
         assert ((ratio > 0.55) & (ratio < 1.6)).all(), ratio
 
     @pytest.mark.slow
-    @known_warning("regularization biases")
+    @known("bias")
     def test_intervals_of_cross_fitted_rates(self):
         """Many modes compete on a sphere: the optimism of a fit must be removed once, not twice."""
         problem, hits = kdmaps.problems.load("sphere-3"), []
@@ -199,7 +199,7 @@ class TestCoverage:
         correlation[:2, 1:] = [[np.cos(turn), -np.sin(turn)], [np.sin(turn), np.cos(turn)]]
         assert_array_equal(_Refit._match(refit, correlation), [1, 2, 0])
 
-    @known_warning("have the same time scale")  # one of two equal modes
+    @known("no-gap")  # one of two equal modes
     def test_a_degenerate_cluster_is_compared_as_a_subspace(self):
         X = np.random.default_rng(0).standard_normal((2000, 2))  # rates 1, 1, 2, ...: x and y may rotate
         both = bootstrap(wide_map().fit(X), X, n_resamples=50)
@@ -280,13 +280,14 @@ class TestBlocks:
         assert [block[0] for block in blocks] == [0, 13, 25, 37, 54, 66, 78]  # pieces of 3, 2 and 12 are joined
         assert_array_equal(cut_blocks([np.arange(3)], 12)[0], np.arange(3))
 
-    @known_warning("Too few independent samples")
+    @known("independent-samples")
     def test_few_blocks_warn(self, fitted):
         model, X = fitted
-        with pytest.warns(UnreliableModesWarning, match="only 5 blocks"):
+        with expects("few-blocks") as record:
             bootstrap(model, X, block_length=120, n_resamples=20)
+        assert checks(record)[0].value == 5
         slow = autoregressive(500, 100, 0)
-        with pytest.warns(UnreliableModesWarning, match="correlation time"):
+        with expects("correlation-time"):
             found = bootstrap(wide_map(n_components=1).fit(slow), slow, n_resamples=20)
         assert found.n_blocks == 10
 

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from kdmaps.utils.warn import without_link
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -10,7 +9,7 @@ import kdmaps
 from experiments.driven import rotating_ou
 from kdmaps.dynamics import ChapmanKolmogorov, ImpliedTimescales, Validation
 from kdmaps.exceptions import UnreliableModesWarning
-from shared import known_warning
+from shared import known
 
 DOUBLE_WELL = kdmaps.problems.load("dw1d")
 
@@ -145,14 +144,14 @@ def test_pieces_of_a_long_trajectory(monkeypatch):
     assert tests.implied.timescales[0, 0] == pytest.approx(1 / DOUBLE_WELL.rates(1)[0], rel=0.18)
 
 
-@known_warning("do not resolve mode")
-@known_warning("have the same time scale")
-@known_warning("relax within one lag")
-@known_warning("lie far outside the samples")
-@known_warning("regularization weighs")
-@known_warning("Too few independent samples")
-@known_warning("not flat within their errors")
-@known_warning("too short to tell")
+@known("unresolved")
+@known("no-gap")
+@known("within-lag")
+@known("extrapolation")
+@known("ridge")
+@known("independent-samples")
+@known("not-flat")
+@known("not-flat", "lag-not-flat")
 def test_rejects_models_and_reports_short_trajectories():
     path = DOUBLE_WELL.simulate(400, dt=0.1, random_state=0)[0]
     with pytest.raises(ValueError, match="fitted without a lag"):

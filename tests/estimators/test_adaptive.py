@@ -17,7 +17,7 @@ from kdmaps.selection.candidate import Stage, Trial
 from kdmaps.selection.folds import BlockedKFold
 from kdmaps.selection.scores import select_by_timescale
 from kdmaps.selection.search import search
-from shared import adaptive, known_warning
+from shared import adaptive, known, known_warning
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +47,7 @@ def test_refinement_starts_from_a_wide_gaussian_in_the_metric_of_the_choice(X):
         assert start.value == pytest.approx(max(scores), rel=0.02)  # a path of λ is solved roughly
 
 
-@known_warning("score landscape is flat")
+@known("flat")
 def test_one_coordinate_leaves_nothing_to_refine(X):
     settings = {"families": ["gaussian"], "regularizations": [1e-2], "n_features": 40, "random_state": 0}
     model = adaptive(1, **settings).fit(X[:, :1])
@@ -65,7 +65,7 @@ def test_another_scoring_is_not_refined_by_held_out_time_scales(X):
 
 @known_warning()
 @pytest.mark.parametrize("max_search_samples", [50, 5000], ids=["fitted again", "as searched"])
-@known_warning("have the same time scale")  # ten equal coordinates
+@known("no-gap")  # ten equal coordinates
 def test_what_the_folds_have_measured_is_not_estimated_again(max_search_samples):
     X = np.random.default_rng(0).standard_normal((60, 10))
     settings = {"families": [Gaussian(3.0)], "regularizations": [1e-4], "n_features": 100, "random_state": 0}
@@ -80,7 +80,7 @@ def test_what_the_folds_have_measured_is_not_estimated_again(max_search_samples)
         model.best_estimator_.fit(X)
 
 
-@known_warning("score landscape is flat")
+@known("flat")
 def test_a_checkpoint_without_a_random_state_is_resumed_on_the_same_samples(tmp_path):
     X = kdmaps.problems.load("dw1d").sample(400, random_state=0)
     settings = {"families": ["gaussian"], "regularizations": [1e-2], "n_features": 30, "max_search_samples": 100}
@@ -92,7 +92,7 @@ def test_a_checkpoint_without_a_random_state_is_resumed_on_the_same_samples(tmp_
     np.testing.assert_array_equal(again.cv_results_["mean_fit_time"][:-1], first.cv_results_["mean_fit_time"][:-1])
 
 
-@known_warning("variance of mode")
+@known("variance-samples")
 def test_regularization_is_not_rounded_by_a_refinement():
     X = kdmaps.problems.load("ou2d-16").sample(300, random_state=0)
     settings = {"families": ["gaussian"], "regularizations": [1e-4], "n_features": 40, "random_state": 0}
@@ -110,7 +110,7 @@ def test_selected_modes_are_close_to_the_truth(name):
 
 
 @pytest.mark.slow
-@known_warning("score landscape is flat")  # for a Gaussian law any wide kernel will do
+@known("flat")  # for a Gaussian law any wide kernel will do
 def test_large_data_are_searched_on_a_subsample_and_fitted_whole():
     problem = kdmaps.problems.load("ou2d-4")
     X = problem.sample(20_000, random_state=0)
@@ -122,7 +122,7 @@ def test_large_data_are_searched_on_a_subsample_and_fitted_whole():
 
 
 @pytest.mark.slow
-@known_warning("Too few independent samples")
+@known("independent-samples")
 def test_fifty_samples_are_enough_for_an_answer():
     problem = kdmaps.problems.load("ou2d-4")
     X = problem.sample(50, random_state=0)
@@ -131,7 +131,7 @@ def test_fifty_samples_are_enough_for_an_answer():
     assert first > 0.9  # x itself is found, whatever becomes of the faster modes
 
 
-@known_warning("score landscape is flat")
+@known("flat")
 def test_blocks_and_gaps_keep_their_meaning_on_a_subsample():
     problem = kdmaps.problems.load("dw1d")
     trajectory = problem.simulate(3000, 0.05, random_state=0)[0]
@@ -148,7 +148,7 @@ def test_blocks_and_gaps_keep_their_meaning_on_a_subsample():
 
 
 @pytest.mark.slow
-@known_warning("same time scale")
+@known("no-gap")
 def test_refinement_is_kept_only_if_it_scores_better(monkeypatch):
     """ou3d needs wider kernels in y and z than in x: the refinement finds it. If rejected, the search is unchanged."""
     problem = kdmaps.problems.load("ou3d")

@@ -18,7 +18,7 @@ from kdmaps.estimators import model_files as io
 from kdmaps.forms.moments import Moments
 from kdmaps.kernels import FAMILIES, Gaussian, Laplacian, Matern, Metric, Mixture
 from kdmaps.spectrum.modes import Modes
-from shared import known_warning
+from shared import known, known_warning
 
 # Small files of 150 samples, whose modes are not the point.
 pytestmark = known_warning()  # of few samples
@@ -93,7 +93,7 @@ def test_feature_names_are_kept_and_checked(tmp_path):
         assert again.set_output(transform="pandas").transform(frame).shape == (150, 3)
 
 
-@known_warning("variance of mode")
+@known("variance-samples")
 @pytest.mark.parametrize("diffusion", [2.0, [1.0, 2.0, 3.0], np.diag([1.0, 2.0, 3.0]), np.tile(np.eye(3), (150, 1, 1))])
 def test_diffusion_is_kept(diffusion, tmp_path):
     model = fitted(diffusion=diffusion)

@@ -8,7 +8,7 @@ from experiments import _fits, coverage, nuisance, rare_events, release, steady
 from experiments._fits import fit_default
 from experiments._runner import finished
 from pages import read_page, states
-from shared import known_warning
+from shared import known
 
 #: A search of two candidates.
 GRID = {"families": ["gaussian"], "bandwidths": [3.0], "regularizations": [1e-3, 1e-2], "max_extensions": 0}
@@ -214,7 +214,7 @@ def test_release_table_compares_the_same_seeds():
     assert "1 fits without a counterpart" in text
 
 
-@known_warning("the energy of mode 4")  # of 200 samples
+@known("energy-samples")  # of 200 samples
 def test_release_row_matches_the_estimator():
     (row,) = release.run("dw1d", 200, 3, **SMALL)
     problem = kdmaps.problems.load("dw1d")

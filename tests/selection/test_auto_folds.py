@@ -11,7 +11,7 @@ from kdmaps.data import as_source
 from kdmaps.data.correlation import Order
 from kdmaps.exceptions import DataWarning
 from kdmaps.selection.folds import WalkerKFold, blocks_of, resolve_cv
-from shared import known_finding, known_warning
+from shared import expects, known, known_finding, known_warning
 
 SEARCH = {"families": ["gaussian"], "bandwidths": [0.7], "regularizations": [1e-4], "max_extensions": 0}
 
@@ -48,7 +48,7 @@ def test_independent_rows_and_groups_get_three_folds():
 
 def test_frames_are_cut_into_blocks_with_a_gap_of_the_correlation_time():
     # 1 + 2 Σ e^{-0.02 t} = 100 frames for the slow coordinate; a tenth of the rows at most.
-    with pytest.warns(DataWarning, match="folds are blocks of rows"):
+    with expects("consecutive-frames"):
         cv = resolve_cv("auto", as_source(frames(n=20_000)), None)
     assert isinstance(cv, BlockedKFold)
     assert cv.n_splits == 5
@@ -58,7 +58,7 @@ def test_frames_are_cut_into_blocks_with_a_gap_of_the_correlation_time():
     assert blocks_of(Order(), 500).gap == 0
 
 
-@known_finding("interleaved frames")
+@known("interleaved-walkers")
 def test_walkers_are_held_out_as_a_whole():
     cv = resolve_cv("auto", as_source(walkers()), None)
     assert repr(cv) == "WalkerKFold(n_walkers=8)"

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 
 import kdmaps
 from kdmaps.simulation import AlignedPositions, Distance, KolmogorovBias, Torsion, as_jax, descriptors, plumed_input
-from shared import kernels, known_warning
+from shared import kernels, known, known_warning
 
 KERNELS = kernels(
     "gaussian",
@@ -36,7 +36,7 @@ def X():
 @pytest.mark.slow
 @pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
 @pytest.mark.parametrize("basis", ["fourier", "random-phase", "landmarks"])
-@known_warning("have the same time scale")  # with the rough Laplacian kernel
+@known("no-gap")  # with the rough Laplacian kernel
 def test_jax_function_is_the_mode(X, basis, kernel):
     model = make(basis=basis, kernel=kernel).fit(X)
     points = X[:20] + 0.1
