@@ -13,7 +13,6 @@ import kdmaps
 from experiments.driven import rotating_ou
 from kdmaps.data.correlation import autocorrelation, integrated_correlation_time
 from kdmaps.diagnostics.resampling import cut_blocks
-from kdmaps.exceptions import DataWarning
 from kdmaps.metrics import principal_angles
 from kdmaps.uncertainty import _Refit, bootstrap
 from shared import checks, expects, known, known_warning, wide_map
@@ -111,8 +110,9 @@ class TestAgainstExplicitRefits:
         model = clone(model).fit(interleaved)
         grouped = bootstrap(model, interleaved, groups=groups, **{**options, "block_length": 25})
         assert_allclose(grouped.rate_samples, alone.rate_samples, rtol=1e-7)
-        with pytest.warns(DataWarning, match="frames of 40 walkers"):
+        with expects("interleaved-walkers") as record:
             detected = bootstrap(model, interleaved, **{**options, "block_length": 25})
+        assert checks(record)[0].value == 40
         assert_array_equal(detected.rate_samples, grouped.rate_samples)
         # Every block of 20 rows contains half of all samples.
         blind = bootstrap(model, interleaved, groups=np.zeros(1000), **options)
@@ -124,8 +124,9 @@ class TestAgainstExplicitRefits:
         problem = kdmaps.problems.load("dw1d")
         X = problem.simulate(200, dt=0.02, n_trajectories=20, random_state=0).swapaxes(0, 1).reshape(-1, 1)
         model = wide_map(n_components=1, bandwidth=2.0, regularization=1e-3).fit(X)
-        with pytest.warns(DataWarning, match="frames of 20 walkers"):
+        with expects("interleaved-walkers") as record:
             detected = bootstrap(model, X, n_resamples=20)
+        assert checks(record)[0].value == 20
         given = bootstrap(model, X, n_resamples=20, groups=np.arange(len(X)) % 20)
         assert_array_equal(detected.rate_intervals, given.rate_intervals)
         # (1+ρ)/(1-ρ) with ρ = e^{-0.02 rate}: 126; known to about a third from 4,000/126 independent samples.

@@ -7,13 +7,13 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import linalg
 from scipy.stats import ortho_group
-from shared import checks, expects
 from spectra import moments_of, positive, with_spectrum
 
 from kdmaps.bases import make_basis
 from kdmaps.forms.energy import compute_moments
 from kdmaps.kernels import Gaussian, Matern
 from kdmaps.spectrum.pencil import find_modes, solve
+from shared import checks, expects
 
 
 class TestSolve:
