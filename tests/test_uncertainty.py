@@ -15,7 +15,7 @@ from kdmaps.data.correlation import autocorrelation, integrated_correlation_time
 from kdmaps.diagnostics.resampling import cut_blocks
 from kdmaps.metrics import principal_angles
 from kdmaps.uncertainty import _Refit, bootstrap
-from shared import checks, expects, known, known_warning, wide_map
+from shared import checks, expects, known, wide_map
 
 
 def autoregressive(n, tau, seed):
@@ -101,7 +101,7 @@ class TestAgainstExplicitRefits:
         assert weighted.n_blocks == repeated.n_blocks == 40
         assert_allclose(weighted.rate_intervals, repeated.rate_intervals, rtol=1e-6)
 
-    @known_warning()
+    @known("independent-samples")
     def test_copies_within_a_group_add_no_information(self):
         X = kdmaps.problems.load("ou2d-16").sample(40, random_state=2)
         model, options = wide_map(n_components=1, regularization=1e-2), {"n_resamples": 30, "block_length": 1}
@@ -250,7 +250,7 @@ class TestBlocks:
         assert found.correlation_time == pytest.approx((1 + a) / (1 - a), rel=0.3)
         assert found.block_length == np.ceil(5 * found.correlation_time)
 
-    @known_warning()
+    @known("mismatch", "bias")
     def test_correlated_weights_lengthen_blocks(self):
         """For independent signs x and w = 1 + cux with a slow u, w x = x + cu has the correlation time of u."""
         n, c = 40_000, 0.9

@@ -14,7 +14,7 @@ from kdmaps.data.check import warn_of_data
 from kdmaps.data.correlation import order_of
 from kdmaps.data.findings import surface_dimension
 from kdmaps.exceptions import DataWarning
-from shared import adaptive, expects, known_warning
+from shared import adaptive, expects
 
 DOUBLE_WELL = kdmaps.problems.load("dw1d")
 QUICK = {"families": ["gaussian"], "bandwidths": 2, "regularizations": [1e-3], "n_features": 40, "random_state": 0}
@@ -216,7 +216,6 @@ def test_fits_warn_at_the_line_of_the_user(estimator):
     assert warning.filename == __file__
 
 
-@known_warning()
 def test_streams_are_checked_by_a_preview():
     X = samples(400)
     X[7] = 60.0

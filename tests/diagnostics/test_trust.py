@@ -14,7 +14,7 @@ from kdmaps.diagnostics.trust import Trust, ratio
 from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.simulation import effective_sample_size
 from kdmaps.summary import MARK, summarise
-from shared import SMALL_SEARCH, checks, expects, known, known_finding, known_warning
+from shared import SMALL_SEARCH, checks, expects, known
 
 
 def quietly(model, X, **options):
@@ -41,7 +41,6 @@ def test_a_row_that_carries_a_mode_is_named(make):
 
 
 @known("outliers")
-@known_warning()
 @pytest.mark.parametrize("make", [KernelSearchCV, AdaptiveDiffusionMap])
 def test_a_search_finds_the_modes_in_spite_of_a_very_far_row(make):
     """Three standard errors of rates of a double well from some 500 samples are 30 % (results/coverage)."""
@@ -182,7 +181,7 @@ def test_other_choices_widen_intervals():
     assert_allclose(np.abs(np.log(wide / model.rates_)), reach, rtol=1e-9)
 
 
-@known_warning()
+@known("unresolved", "ridge", "variance-samples", "mismatch")
 @known("outliers")
 def test_failed_checks_are_shown():
     X = problems.load("dw1d").sample(600, random_state=0)
@@ -234,7 +233,6 @@ def test_infinite_factors_are_not_printed():
     assert "inf" not in check.say()
 
 
-@known_warning()
 def test_rows_of_a_sorted_table_are_independent():
     """Their folds are random, too: the order of a table is not a correlation in time."""
     X = kdmaps.problems.load("ou2d-4").sample(500, random_state=0)
@@ -244,8 +242,7 @@ def test_rows_of_a_sorted_table_are_independent():
     assert model.trust_.evidence.independent_samples[0] > 250  # 5 in the order of the table
 
 
-@known_finding()
-@known_warning()
+@known("consecutive-frames", "independent-samples", "mismatch", "held-out-factor")
 @pytest.mark.parametrize("settings", [{}, {"cv": kdmaps.BlockedKFold(5)}], ids=["auto", "blocks"])
 def test_frames_that_look_like_a_sorted_table_are_correlated(settings):
     """The search uses some frames only, which depend on each other by three rare transitions, not by short steps."""

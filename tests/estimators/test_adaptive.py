@@ -16,7 +16,7 @@ from kdmaps.selection.candidate import Stage, Trial
 from kdmaps.selection.folds import BlockedKFold
 from kdmaps.selection.scores import select_by_timescale
 from kdmaps.selection.search import search
-from shared import adaptive, codes, expects, known, known_warning
+from shared import adaptive, codes, expects, known
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +62,6 @@ def test_another_scoring_is_not_refined_by_held_out_time_scales(X):
     assert adaptive(2, **settings).fit(X).refinement_ is not None
 
 
-@known_warning()
 @pytest.mark.parametrize("max_search_samples", [50, 5000], ids=["fitted again", "as searched"])
 @known("no-gap")  # ten equal coordinates
 def test_what_the_folds_have_measured_is_not_estimated_again(max_search_samples):

@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 
 from kdmaps import KernelDiffusionMap, problems
-from shared import checks, expects, known, known_warning
+from shared import checks, expects, known
 
 
 @known("mismatch")
@@ -25,7 +25,6 @@ def test_complete_clusters_are_silent():
         KernelDiffusionMap(4, bandwidth=0.5, random_state=0).fit(X)
 
 
-@known_warning()
 @known("no-gap")
 def test_too_few_samples():
     X = np.random.default_rng(0).standard_normal((40, 10))

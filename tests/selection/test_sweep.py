@@ -15,7 +15,7 @@ from sklearn.model_selection import KFold
 import kdmaps
 from kdmaps import KernelSearchCV
 from kdmaps.utils.files import sealed
-from shared import SMALL_SEARCH, checks, expects, known, known_warning
+from shared import SMALL_SEARCH, checks, expects, known
 
 
 @pytest.fixture(scope="module")
@@ -152,7 +152,7 @@ def test_checkpoint_identifies_the_landmarks_of_the_second_basis(X, tmp_path):
         KernelSearchCV(**settings, landmarks="uniform").fit(X)
 
 
-@known_warning()
+@known("within-lag", "no-gap", "held-out-factor", "kernel-factor")
 def test_checkpoint_identifies_the_pairs_of_frames(X, tmp_path):
     settings = {**SMALL_SEARCH, "bandwidths": [1.0], "families": ["gaussian"], "checkpoint": tmp_path / "sweep.jsonl"}
     KernelSearchCV(**settings, lag=2).fit(X)

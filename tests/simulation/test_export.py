@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 
 import kdmaps
 from kdmaps.simulation import AlignedPositions, Distance, KolmogorovBias, Torsion, as_jax, descriptors, plumed_input
-from shared import kernels, known, known_warning
+from shared import kernels, known
 
 KERNELS = kernels(
     "gaussian",
@@ -64,7 +64,7 @@ def test_plumed_input_computes_the_mode(X, basis):
     assert_allclose(values["slow"], model.transform(X)[:, 1], atol=1e-9)
 
 
-@known_warning()  # of a small fit of noise
+@known("mismatch")  # of a small fit of noise
 def test_plumed_input_computes_columns():
     """From positions: two distances and a torsion, with atoms counted from 1."""
     positions = frames()
