@@ -94,9 +94,8 @@ def test_the_worst_of_several_modes_is_named():
 
 # --- plain data -------------------------------------------------------------------------------------------------------
 numbers = st.floats(width=32)
-words = st.dictionaries(
-    st.text(string.ascii_letters, min_size=1, max_size=5), st.text(max_size=5) | st.integers(0, 9) | st.just(np.inf)
-)
+names = st.text(string.ascii_letters, min_size=1, max_size=5)
+words = st.dictionaries(names, st.text(max_size=5) | st.integers(0, 9) | st.just(np.inf))
 
 
 @given(

@@ -52,6 +52,16 @@ def test_files_with_an_engine_can_be_read(good, tmp_path):
     np.testing.assert_array_equal(again.transform(X), kdmaps.load(good).transform(X))
 
 
+def test_files_without_checks_have_those_of_their_modes(good, tmp_path):
+    """Versions 0.1.0 and 0.2.0 stored none."""
+    arrays, header = contents(good)
+    del header["checks"]
+    old = kdmaps.load(write(tmp_path / "old.npz", arrays, header))
+    assert {check.code for check in old.trust_.checks} < {check.code for check in old.checks}
+    now = kdmaps.load(good).checks
+    assert {*old.checks.outcomes} <= {*now.outcomes}
+
+
 def in_metric(root, kernel=None):
     kernel = {"family": "Gaussian", "bandwidth": 1.0} if kernel is None else kernel
     return {"kernel": {"family": "Metric", "kernel": kernel, "root": root.tolist()}}

@@ -18,7 +18,7 @@ from kdmaps.estimators import model_files as io
 from kdmaps.forms.moments import Moments
 from kdmaps.kernels import FAMILIES, Gaussian, Laplacian, Matern, Metric, Mixture
 from kdmaps.spectrum.modes import Modes
-from shared import known
+from shared import expects, known
 
 # Small files of 150 samples, whose modes are not the point.
 pytestmark = known("no-gap", "variance-samples", "mismatch")  # of few samples
@@ -213,3 +213,13 @@ def test_where_a_file_cannot_be(tmp_path):
     with pytest.raises(IsADirectoryError, match="is a directory; give the name of a file"):
         model.save(tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_checks_survive(tmp_path):
+    """Values, words and outcomes."""
+    data = np.column_stack([X, np.ones(len(X))])
+    with expects("constant-columns"):
+        model = KernelDiffusionMap(3, n_features=40, random_state=0).fit(data)
+    again = reloaded(model, tmp_path)
+    assert [check.to_dict() for check in again.checks] == [check.to_dict() for check in model.checks]
+    assert "constant-columns" in [check.code for check in again.checks.failed]
