@@ -13,10 +13,9 @@ import kdmaps
 from experiments.driven import rotating_ou
 from kdmaps.data.correlation import autocorrelation, integrated_correlation_time
 from kdmaps.diagnostics.resampling import cut_blocks
-from kdmaps.exceptions import DataWarning, UnreliableModesWarning
 from kdmaps.metrics import principal_angles
 from kdmaps.uncertainty import _Refit, bootstrap
-from shared import known_warning, wide_map
+from shared import checks, expects, known, wide_map
 
 
 def autoregressive(n, tau, seed):
@@ -65,7 +64,7 @@ def test_rows_of_a_sorted_table_are_independent(fitted):
     assert_allclose(found.rate_errors, shuffled.rate_errors, rtol=0.3)  # 200 resamples of 50 blocks
     # Folds that are blocks say that the rows are frames.
     frames = clone(model).set_params(cv=kdmaps.BlockedKFold(5)).fit(X)
-    with pytest.warns(UnreliableModesWarning, match="correlation time"):
+    with expects("correlation-time"):
         assert bootstrap(frames, by_first).block_length > found.block_length
 
 
@@ -102,7 +101,7 @@ class TestAgainstExplicitRefits:
         assert weighted.n_blocks == repeated.n_blocks == 40
         assert_allclose(weighted.rate_intervals, repeated.rate_intervals, rtol=1e-6)
 
-    @known_warning()
+    @known("independent-samples")
     def test_copies_within_a_group_add_no_information(self):
         X = kdmaps.problems.load("ou2d-16").sample(40, random_state=2)
         model, options = wide_map(n_components=1, regularization=1e-2), {"n_resamples": 30, "block_length": 1}
@@ -111,21 +110,23 @@ class TestAgainstExplicitRefits:
         model = clone(model).fit(interleaved)
         grouped = bootstrap(model, interleaved, groups=groups, **{**options, "block_length": 25})
         assert_allclose(grouped.rate_samples, alone.rate_samples, rtol=1e-7)
-        with pytest.warns(DataWarning, match="frames of 40 walkers"):
+        with expects("interleaved-walkers") as record:
             detected = bootstrap(model, interleaved, **{**options, "block_length": 25})
+        assert checks(record)[0].value == 40
         assert_array_equal(detected.rate_samples, grouped.rate_samples)
         # Every block of 20 rows contains half of all samples.
         blind = bootstrap(model, interleaved, groups=np.zeros(1000), **options)
         assert blind.rate_errors[0] < 0.5 * grouped.rate_errors[0]
 
-    @known_warning("too long for 4000 samples")
+    @known("correlation-time")
     def test_interleaved_walkers_are_detected(self):
         # 20 walkers of 200 frames, 0.02 apart: consecutive rows are independent, frames of one walker are not.
         problem = kdmaps.problems.load("dw1d")
         X = problem.simulate(200, dt=0.02, n_trajectories=20, random_state=0).swapaxes(0, 1).reshape(-1, 1)
         model = wide_map(n_components=1, bandwidth=2.0, regularization=1e-3).fit(X)
-        with pytest.warns(DataWarning, match="frames of 20 walkers"):
+        with expects("interleaved-walkers") as record:
             detected = bootstrap(model, X, n_resamples=20)
+        assert checks(record)[0].value == 20
         given = bootstrap(model, X, n_resamples=20, groups=np.arange(len(X)) % 20)
         assert_array_equal(detected.rate_intervals, given.rate_intervals)
         # (1+ρ)/(1-ρ) with ρ = e^{-0.02 rate}: 126; known to about a third from 4,000/126 independent samples.
@@ -153,7 +154,7 @@ class TestCoverage:
         assert ((ratio > 0.55) & (ratio < 1.6)).all(), ratio
 
     @pytest.mark.slow
-    @known_warning("regularization biases")
+    @known("bias")
     def test_intervals_of_cross_fitted_rates(self):
         """Many modes compete on a sphere: the optimism of a fit must be removed once, not twice."""
         problem, hits = kdmaps.problems.load("sphere-3"), []
@@ -199,7 +200,7 @@ class TestCoverage:
         correlation[:2, 1:] = [[np.cos(turn), -np.sin(turn)], [np.sin(turn), np.cos(turn)]]
         assert_array_equal(_Refit._match(refit, correlation), [1, 2, 0])
 
-    @known_warning("have the same time scale")  # one of two equal modes
+    @known("no-gap")  # one of two equal modes
     def test_a_degenerate_cluster_is_compared_as_a_subspace(self):
         X = np.random.default_rng(0).standard_normal((2000, 2))  # rates 1, 1, 2, ...: x and y may rotate
         both = bootstrap(wide_map().fit(X), X, n_resamples=50)
@@ -249,7 +250,7 @@ class TestBlocks:
         assert found.correlation_time == pytest.approx((1 + a) / (1 - a), rel=0.3)
         assert found.block_length == np.ceil(5 * found.correlation_time)
 
-    @known_warning()
+    @known("mismatch", "bias")
     def test_correlated_weights_lengthen_blocks(self):
         """For independent signs x and w = 1 + cux with a slow u, w x = x + cu has the correlation time of u."""
         n, c = 40_000, 0.9
@@ -280,13 +281,14 @@ class TestBlocks:
         assert [block[0] for block in blocks] == [0, 13, 25, 37, 54, 66, 78]  # pieces of 3, 2 and 12 are joined
         assert_array_equal(cut_blocks([np.arange(3)], 12)[0], np.arange(3))
 
-    @known_warning("Too few independent samples")
+    @known("independent-samples")
     def test_few_blocks_warn(self, fitted):
         model, X = fitted
-        with pytest.warns(UnreliableModesWarning, match="only 5 blocks"):
+        with expects("few-blocks") as record:
             bootstrap(model, X, block_length=120, n_resamples=20)
+        assert checks(record)[0].value == 5
         slow = autoregressive(500, 100, 0)
-        with pytest.warns(UnreliableModesWarning, match="correlation time"):
+        with expects("correlation-time"):
             found = bootstrap(wide_map(n_components=1).fit(slow), slow, n_resamples=20)
         assert found.n_blocks == 10
 

@@ -8,12 +8,13 @@ import pytest
 from sklearn.datasets import load_digits, make_swiss_roll
 
 import kdmaps
+from kdmaps.checks import Check, Severity
 from kdmaps.data import ArraySource, check_data, findings
 from kdmaps.data.check import warn_of_data
 from kdmaps.data.correlation import order_of
 from kdmaps.data.findings import surface_dimension
 from kdmaps.exceptions import DataWarning
-from shared import adaptive, known_warning
+from shared import adaptive, expects
 
 DOUBLE_WELL = kdmaps.problems.load("dw1d")
 QUICK = {"families": ["gaussian"], "bandwidths": 2, "regularizations": [1e-3], "n_features": 40, "random_state": 0}
@@ -25,28 +26,34 @@ def samples(n=600, d=2, seed=0):
     return np.column_stack([DOUBLE_WELL.sample(n, random_state=seed), rng.standard_normal((n, d - 1))])
 
 
-def names(*arguments, **options):
-    return [finding.name for finding in check_data(*arguments, **options)]
+def found(*arguments, **options):
+    """Return the checks that fail, and the notes."""
+    checks = check_data(*arguments, **options)
+    return [*checks.failed, *checks.notes]
+
+
+def found_codes(*arguments, **options):
+    return [check.code for check in found(*arguments, **options)]
 
 
 def mistakes(X):
-    """Names of findings that are not notes."""
-    return [finding.name for finding in check_data(X) if finding.severity != "note"]
+    """Codes of failed checks, without notes."""
+    return [check.code for check in check_data(X).failed]
 
 
 def only(*arguments, **options):
-    (finding,) = check_data(*arguments, **options)
-    return finding
+    (check,) = found(*arguments, **options)
+    return check
 
 
 # --- outliers, discrete columns and angles ----------------------------------------------------------------------------
 @pytest.mark.parametrize("value", [5.0, 1e3, 1e200])
 def test_outlier(value):
     X = DOUBLE_WELL.sample(600, random_state=0)
-    assert check_data(X) == []
+    assert found(X) == []
     X[17] = value
-    finding = only(X)
-    assert (finding.name, finding.where) == ("outliers", (17,))
+    check = only(X)
+    assert (check.code, check.where) == ("outliers", (17,))
 
 
 def test_outliers_and_a_small_state():
@@ -54,27 +61,27 @@ def test_outliers_and_a_small_state():
     X[[3, 50]] += [0, 20.0]  # two rows close to each other
     assert only(X).where == (3, 50)
     X[[3, 50, 51, 52, 53]] = np.add(samples(5, seed=1), [0, 20.0])  # five rows are a state
-    assert check_data(X) == []
+    assert found(X) == []
 
 
 def test_row_between_clusters_is_not_an_outlier():
     X = samples() + [30.0, 0] * np.random.default_rng(0).integers(0, 2, (600, 1))
     X[0] = [15.0, 0]
-    assert check_data(X) == []
+    assert found(X) == []
 
 
 @pytest.mark.parametrize(("per_unit", "few"), [(1, True), (2, True), (10, True), (20, False)])
 def test_rounded_columns(per_unit, few):
     # Rates of a search on these: 0, 0, 0 and right.
     X = np.round(per_unit * DOUBLE_WELL.sample(600, random_state=0)) / per_unit
-    assert [f.where for f in check_data(X) if f.name == "discrete columns"] == ([(0,)] if few else [])
+    assert [c.where for c in found(X) if c.code == "discrete-columns"] == ([(0,)] if few else [])
 
 
 def test_one_hot_columns():
     codes = np.eye(3)[np.random.default_rng(0).integers(0, 3, 600)]
-    finding = only(np.column_stack([samples(), codes]))
-    assert (finding.name, finding.where) == ("one-hot columns", (2, 3, 4))
-    assert only(np.column_stack([samples(), codes[:, 0]])).name == "discrete columns"  # an incomplete set
+    check = only(np.column_stack([samples(), codes]))
+    assert (check.code, check.where) == ("one-hot-columns", (2, 3, 4))
+    assert only(np.column_stack([samples(), codes[:, 0]])).code == "discrete-columns"  # an incomplete set
 
 
 def angle(n=600, centre=np.pi, width=0.5):
@@ -96,10 +103,10 @@ def angle(n=600, centre=np.pi, width=0.5):
 )
 def test_angles_that_wrap(phi, found):
     X = np.column_stack([samples(), phi])
-    assert mistakes(X) == (["angles that wrap"] if found else [])
+    assert mistakes(X) == (["angles"] if found else [])
     if found:
-        assert ("degrees=True" in only(X).remedy) == (np.ptp(phi) > 7)
-        assert names(kdmaps.data.angles(X, [2], degrees=np.ptp(phi) > 7)) == ["surface"]  # a circle
+        assert ("degrees=True" in only(X).remedy()) == (np.ptp(phi) > 7)
+        assert found_codes(kdmaps.data.angles(X, [2], degrees=np.ptp(phi) > 7)) == ["surface"]  # a circle
 
 
 # --- the order of rows ------------------------------------------------------------------------------------------------
@@ -114,9 +121,10 @@ def test_interleaved_walkers(n_walkers):
     X = walkers(n_walkers, 2000 // n_walkers)
     order = order_of(X)
     assert order.n_walkers == n_walkers
-    assert f"modulo {n_walkers})" in only(X).remedy
-    assert check_data(X, groups=np.arange(len(X)) % n_walkers) == []
-    assert check_data(np.random.default_rng(0).permutation(X)) == []
+    check = only(X)
+    assert (check.code, check.value) == ("interleaved-walkers", n_walkers)
+    assert found(X, groups=np.arange(len(X)) % n_walkers) == []
+    assert found(np.random.default_rng(0).permutation(X)) == []
 
 
 def test_consecutive_frames_and_their_correlation_time():
@@ -130,12 +138,12 @@ def test_consecutive_frames_and_their_correlation_time():
     assert order.n_walkers == 1
     # A relative error of √(2(2M+1)/n) for a window M of 2.5 times the time: 10 %.
     np.testing.assert_allclose(order.correlation_time, (1 + rho) / (1 - rho), rtol=0.2)
-    assert only(x[:, None]).name == "consecutive frames"
+    assert only(x[:, None]).code == "consecutive-frames"
     assert order_of(x[::50, None]).n_walkers == 0
 
 
 def test_time_column_does_not_imply_consecutive_frames():
-    assert names(np.column_stack([np.arange(600), samples()])) == ["time or index"]
+    assert found_codes(np.column_stack([np.arange(600), samples()])) == ["time-or-index"]
 
 
 # --- columns ----------------------------------------------------------------------------------------------------------
@@ -150,24 +158,24 @@ CLOCKS = {
 
 @pytest.mark.parametrize("name", CLOCKS)
 def test_time_and_index_columns(name):
-    finding = only(pd.DataFrame(np.column_stack([samples(), CLOCKS[name]]), columns=["x", "y", "t"]))
-    assert (finding.name, finding.where, finding.severity) == ("time or index", ("t",), "error")
+    check = only(pd.DataFrame(np.column_stack([samples(), CLOCKS[name]]), columns=["x", "y", "t"]))
+    assert (check.code, check.where, check.rule.severity) == ("time-or-index", ("t",), Severity.ERROR)
 
 
 def test_sorted_rows_are_not_a_time():
-    assert check_data(np.sort(DOUBLE_WELL.sample(600, random_state=0), axis=0)) == []
+    assert found(np.sort(DOUBLE_WELL.sample(600, random_state=0), axis=0)) == []
 
 
 def test_index_within_trajectories():
     X = np.column_stack([samples(), np.tile(np.random.default_rng(0).random(200).cumsum(), 3)])
-    assert names(X, groups=np.repeat([0, 1, 2], 200)) == ["time or index"]
+    assert found_codes(X, groups=np.repeat([0, 1, 2], 200)) == ["time-or-index"]
 
 
 def test_scales_and_constants():
     X = samples(d=3)
     assert only(X * [1, 1e5, 1]).where[0] == 1
-    assert only(X * [1, 1e3, 1]).severity == "note"
-    assert check_data(X * [1, 30, 1]) == []
+    assert only(X * [1, 1e3, 1]).rule.severity is Severity.ERROR
+    assert found(X * [1, 30, 1]) == []
     assert only(np.column_stack([X, np.ones(600)])).where == (3,)
 
 
@@ -175,21 +183,23 @@ def test_scales_and_constants():
 def test_copies_of_rows():
     X = samples()
     X[-30:] = X[:30]
-    finding = only(X)
-    assert (finding.name, finding.found[:17]) == ("copies of rows", "30 of 600 rows re")
-    assert names(np.tile(samples(40), (15, 1)), groups=np.arange(600) % 7) == []
-    assert names(np.random.default_rng(0).permutation(np.tile(samples(40), (15, 1)))) == ["copies of rows"]
+    check = only(X)
+    assert (check.code, check.value, check.words["rows"]) == ("copies-of-rows", 30, 600)
+    assert found_codes(np.tile(samples(40), (15, 1)), groups=np.arange(600) % 7) == []
+    assert found_codes(np.random.default_rng(0).permutation(np.tile(samples(40), (15, 1)))) == ["copies-of-rows"]
     X[-30:] += 1e-9 * np.random.default_rng(0).standard_normal((30, 2))
-    assert check_data(X) == []
+    assert found(X) == []
 
 
 def test_dominating_weights_and_rows_of_weight_zero():
     X, weight = samples(), np.ones(600)
     weight[:14] = 1e4
-    assert "leave 14.1 effective samples of 600" in only(X, weight).found  # (14e4 + 586)²/(14e8 + 586)
+    check = only(X, weight)
+    assert check.code == "dominating-weights"
+    np.testing.assert_allclose(check.value, (14e4 + 586) ** 2 / (14e8 + 586))
     X[0], weight = 50, np.ones(600)
     weight[0] = 0
-    assert check_data(X, weight) == []
+    assert found(X, weight) == []
 
 
 # --- warnings of fits -------------------------------------------------------------------------------------------------
@@ -202,23 +212,23 @@ def test_fits_warn_at_the_line_of_the_user(estimator):
         warnings.simplefilter("always")
         estimator(1, **settings).fit(X)
     (warning,) = [w for w in caught if w.category is DataWarning]
-    assert str(warning.message).startswith("Row(s) 7 of X")
+    assert (warning.message.check.code, warning.message.check.where) == ("outliers", (7,))
     assert warning.filename == __file__
 
 
-@known_warning()
 def test_streams_are_checked_by_a_preview():
     X = samples(400)
     X[7] = 60.0
-    with pytest.warns(DataWarning, match=r"Row\(s\) 7 of X"):
+    with expects("outliers"):
         kdmaps.KernelDiffusionMap(1, n_features=40, random_state=0).fit(lambda: iter(np.split(X, 4)))
-    assert check_data(lambda: iter(np.split(X, 4))) == check_data(X)
+    streamed = check_data(lambda: iter(np.split(X, 4)))
+    assert [check.to_dict() for check in streamed] == [check.to_dict() for check in check_data(X)]
 
 
 def test_list_of_trajectories_has_a_known_order():
     paths = DOUBLE_WELL.simulate(300, dt=0.05, n_trajectories=2, random_state=0)
-    assert check_data([*paths]) == []
-    assert names(paths[0]) == ["consecutive frames"]
+    assert found([*paths]) == []
+    assert found_codes(paths[0]) == ["consecutive-frames"]
 
 
 # --- false alarms -----------------------------------------------------------------------------------------------------
@@ -229,20 +239,20 @@ RARE = {"muller-brown"}
 @pytest.mark.parametrize("name", [*sorted({*kdmaps.problems.names()} - RARE), "triplewell2d+48"])
 def test_no_findings_in_samples_of_the_problems(name):
     problem = kdmaps.problems.load(name)
-    assert [finding for seed in range(5) for finding in mistakes(problem.sample(500, random_state=seed))] == []
+    assert [code for seed in range(5) for code in mistakes(problem.sample(500, random_state=seed))] == []
 
 
 def test_digits_and_swiss_roll():
     assert [f for seed in range(5) for f in mistakes(make_swiss_roll(500, random_state=seed)[0])] == []
-    constant, discrete = check_data(load_digits().data)
-    assert (constant.name, constant.where) == ("constant columns", (0, 32, 39))
-    assert (discrete.name, len(discrete.where)) == ("discrete columns", 61)
+    constant, discrete = found(load_digits().data)
+    assert (constant.code, constant.where) == ("constant-columns", (0, 32, 39))
+    assert (discrete.code, len(discrete.where)) == ("discrete-columns", 61)
     assert len(str(discrete)) < 300
 
 
 def test_every_check_is_run():
-    returned = findings.Finding | None
-    made = {f for f in vars(findings).values() if getattr(f, "__annotations__", {}).get("return") == returned}
+    local = [f for f in vars(findings).values() if getattr(f, "__module__", "") == findings.__name__]
+    made = {f for f in local if getattr(f, "__annotations__", {}).get("return") in (Check, Check | None)}
     assert made == {*findings.CHECKS, findings.curved_surface}
 
 
@@ -265,9 +275,9 @@ def torus(n=600, seed=0):
     ids=["circle", "sphere in 3", "sphere in 5", "swiss roll", "torus"],
 )
 def test_surface_is_noted_without_warning(X, dimension):
-    finding = only(X)
-    assert (finding.name, finding.severity) == ("surface", "note")
-    assert f"surface of dimension {dimension} in {X.shape[1]} columns" in finding.found
+    check = only(X)
+    assert (check.code, check.rule.severity) == ("surface", Severity.NOTE)
+    assert (check.words["dimension"], check.words["columns"]) == (dimension, X.shape[1])
     assert surface_dimension(1e200 * X) == dimension  # squares would overflow
     with warnings.catch_warnings():
         warnings.simplefilter("error", DataWarning)
@@ -294,7 +304,7 @@ def test_flat_is_not_curved(thickness):
 
 def test_column_with_the_name_of_a_weight():
     X = pd.DataFrame(samples(d=3), columns=["x", "y", "metad.bias"])
-    finding = only(X)
-    assert (finding.name, finding.where, finding.severity) == ("weights", ("metad.bias",), "warning")
-    assert check_data(X.rename(columns={"metad.bias": "biased"})) == []
-    assert check_data(X[["x", "y"]], sample_weight=np.ones(len(X))) == []
+    check = only(X)
+    assert (check.code, check.where, check.rule.severity) == ("weight-columns", ("metad.bias",), Severity.ERROR)
+    assert found(X.rename(columns={"metad.bias": "biased"})) == []
+    assert found(X[["x", "y"]], sample_weight=np.ones(len(X))) == []

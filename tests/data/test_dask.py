@@ -22,7 +22,7 @@ from kdmaps.data import PREVIEW_SAMPLES, as_source
 from kdmaps.forms.energy import compute_moments
 from kdmaps.forms.moments import Moments
 from kdmaps.utils.files import read_lines
-from shared import GRID, adaptive, assert_same_moments, known_finding, known_warning
+from shared import GRID, adaptive, assert_same_moments, known
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
@@ -31,7 +31,7 @@ distributed = pytest.importorskip("distributed")
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:X (has|does not have) (valid )?feature names"),
-    known_warning("have the same time scale"),
+    known("no-gap"),
 ]
 
 N, DIM = 1200, 3
@@ -150,7 +150,7 @@ def test_partial_fit():
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int64"])
-@known_finding("distinct values")  # of integers
+@known("discrete-columns")  # of integers
 def test_types_of_blocks(dtype):
     values = (10 * X).astype(dtype)
     same = model(regularization=1e-4)  # in the unit of a rate, which is a hundred times smaller here
@@ -207,7 +207,7 @@ def assert_same_search(local, remote, **tolerance):
 # With eight folds there are so many classes of samples that every set is summed separately.
 @pytest.mark.slow
 @pytest.mark.parametrize("parameters", [{}, {"max_search_samples": 500}, {"cv": 8}, {"cv": GroupKFold(3)}], ids=str)
-@known_warning("score landscape is flat")  # any wide kernel suits Gaussian samples
+@known("flat")  # any wide kernel suits Gaussian samples
 def test_search_as_in_memory(parameters):
     groups = np.arange(N) // 50 if isinstance(parameters.get("cv"), GroupKFold) else None
     local = search(**parameters).fit(X, sample_weight=WEIGHT, groups=groups)
@@ -263,7 +263,7 @@ def test_checkpoint_does_not_depend_on_chunks(tmp_path):
 
 # --- failures ---------------------------------------------------------------------------------------------------------
 @pytest.mark.slow
-@known_finding("sample_weight with lag")
+@known("weighted-pairs")
 @pytest.mark.parametrize("lag", [None, 3])
 def test_worker_dies_during_a_fit(client, tmp_path, lag):
     local = model(lag=lag).fit(PATH if lag else X, sample_weight=WEIGHT)

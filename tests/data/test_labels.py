@@ -5,13 +5,13 @@ import pandas as pd
 import pytest
 
 import kdmaps
-from shared import known_finding, known_warning
+from shared import known
 
 X = kdmaps.problems.load("ou2d-4").sample(200, random_state=0)
 FRAME = pd.DataFrame(X, columns=["x", "y"], index=pd.RangeIndex(1000, 1200))
 MODEL = kdmaps.KernelDiffusionMap(1, bandwidth=3.0, n_features=30, random_state=0)
 SEARCH = kdmaps.KernelSearchCV(1, families=["gaussian"], bandwidths=2, n_features=30, random_state=0)
-pytestmark = [known_warning(), known_finding()]
+pytestmark = known("flat")
 
 
 @pytest.mark.parametrize("label", [None, np.nan, pd.NA, pd.NaT])

@@ -7,7 +7,7 @@ import pytest
 
 import kdmaps
 from kdmaps.data import angles, check_data
-from shared import known_finding, known_warning
+from shared import known
 
 X = kdmaps.problems.load("ou2d-4").sample(300, random_state=0)
 MASKED = np.ma.array(X, mask=np.arange(600).reshape(300, 2) == 7)
@@ -27,7 +27,7 @@ INPUTS = {
     "stream": lambda: iter([X, MASKED]),
     "dask": da.from_array(MASKED, chunks=(100, 2)),
 }
-pytestmark = [known_warning(), known_finding()]
+pytestmark = known("outliers")
 
 
 @pytest.mark.parametrize("given", INPUTS.values(), ids=INPUTS)

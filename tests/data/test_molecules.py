@@ -9,10 +9,10 @@ import kdmaps
 from commands import GIVEN, run
 from kdmaps.data import check_data, gather, open_table
 from kdmaps.data.inputs import as_source
-from shared import known_finding, known_warning
+from shared import known
 
 mdtraj = pytest.importorskip("mdtraj")
-pytestmark = [known_warning(), known_finding()]
+pytestmark = known("scales", "unaligned-atoms", "unresolved", "ridge", "no-gap", "independent-samples")
 
 #: A chain of carbon atoms, 0.15 nm apart; residues of four atoms named as a peptide, so that dihedrals are found.
 NAMES = ("N", "CA", "C", "CB")
@@ -139,10 +139,10 @@ def test_topology_in_another_order(files):
 
 def test_unaligned_coordinates_are_named():
     raw = peptide(200)
-    names = [finding.name for finding in check_data(raw)]
-    assert names[0] == "unaligned atoms"
-    assert "unaligned atoms" not in [finding.name for finding in check_data(raw[:].superpose(raw))]
-    assert "unaligned atoms" in [finding.name for finding in check_data(raw.xyz.reshape(len(raw), -1))]
+    names = [check.code for check in check_data(raw).failed]
+    assert names[0] == "unaligned-atoms"
+    assert "unaligned-atoms" not in [check.code for check in check_data(raw[:].superpose(raw)).failed]
+    assert "unaligned-atoms" in [check.code for check in check_data(raw.xyz.reshape(len(raw), -1)).failed]
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -156,7 +156,7 @@ def test_other_columns_are_not_atoms(seed):
         np.hstack([np.cos(turns), np.sin(turns)]),
         rng.standard_normal((300, 18)) * np.r_[1, 1, 1, np.full(15, 0.02)],  # principal components, which turn
     ):
-        assert "unaligned atoms" not in [finding.name for finding in check_data(X)]
+        assert "unaligned-atoms" not in [check.code for check in check_data(X).failed]
 
 
 def test_times_of_mdtraj_objects():

@@ -11,11 +11,11 @@ from scipy import stats
 import kdmaps
 from kdmaps import KernelDiffusionMap
 from kdmaps.data import ArraySource, StreamSource, as_source
-from shared import adaptive, known_finding, known_warning, traced_peak
+from shared import adaptive, known, traced_peak
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:X (has|does not have) (valid )?feature names"),
-    known_warning("have the same time scale"),
+    known("no-gap"),
 ]
 
 N, DIM = 700, 3
@@ -208,7 +208,7 @@ class TestLargeStream:
         # The origin differs, but not the span of the features and their norm.
         assert_allclose(model.rates_, make(bandwidth=2.0).fit(X).rates_, rtol=1e-9)
 
-    @known_warning("over-smooths")
+    @known("mismatch")
     def test_previews_are_equal_for_all_sources(self, monkeypatch):
         monkeypatch.setattr("kdmaps.estimators.fit.PREVIEW_SAMPLES", 100)
         one, two = make().fit(X), make().fit(lambda: cut(5, 400))
@@ -256,7 +256,7 @@ def test_mapped_file_does_not_fill_memory(tmp_path):
     assert resident() < 2
 
 
-@known_finding("distinct values")
+@known("discrete-columns")
 def test_column_major_integers_on_disk(tmp_path):
     whole = np.asfortranarray(np.round(10 * X).astype(np.int32))
     np.save(tmp_path / "X.npy", whole)
@@ -290,7 +290,7 @@ class TestSearch:
             test, train = rows[roles == 2], rows[roles == 1]
             assert np.abs(test[:, None] - train).min() > 20
 
-    @known_warning("score landscape is flat")  # for a Gaussian law any wide kernel will do
+    @known("flat")  # for a Gaussian law any wide kernel will do
     def test_adaptive(self):
         options = {**self.options, "refine": False, "regularizations": [1e-2], "max_search_samples": 150}
         one, two = (adaptive(**options).fit(source) for source in (X, lambda: cut(31, 500)))

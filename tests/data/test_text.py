@@ -9,14 +9,13 @@ import pytest
 
 import kdmaps
 from commands import GIVEN, run
+from kdmaps.checks import RULES
 from kdmaps.data import gather, make_writer, open_table, open_tables
 from kdmaps.data.formats import text
-from kdmaps.exceptions import DataWarning
-from shared import known_warning
+from shared import expects, known
 
 X = np.random.default_rng(0).standard_normal((60, 10))
-NUMBERS = "was read as the numbers of the columns"
-INDEX = "was left out as the index of a data frame"
+NUMBERS = "numbered-columns"
 
 
 # --- names ------------------------------------------------------------------------------------------------------------
@@ -27,11 +26,11 @@ def test_numbers_of_columns_are_a_header(width, ending, mark, first, tmp_path):
     path = tmp_path / f"f.{ending}"
     frame = pd.DataFrame(X[:, :width], columns=range(first, first + width))
     frame.to_csv(path, index=False, sep=mark)
-    with pytest.warns(DataWarning, match=NUMBERS):
+    with expects(NUMBERS):
         table = open_table(path)
     np.testing.assert_array_equal(gather(table.select()), X[:, :width])
     assert table.labels == [str(name) for name in frame.columns]
-    with pytest.warns(DataWarning, match=NUMBERS):
+    with expects(NUMBERS):
         np.testing.assert_array_equal(
             kdmaps.data.as_source(path).sample(None, np.random.RandomState(0)).X, X[:, :width]
         )
@@ -40,9 +39,9 @@ def test_numbers_of_columns_are_a_header(width, ending, mark, first, tmp_path):
 @pytest.mark.parametrize("columns", [range(3), list("abc")], ids=["numbers", "names"])
 def test_index_is_left_out(columns, tmp_path):
     pd.DataFrame(X[:, :3], columns=columns).to_csv(tmp_path / "f.csv")
-    with pytest.warns(DataWarning) as caught:
+    numbered = [NUMBERS] if columns == range(3) else []
+    with expects(*numbered, "index-column"):
         table = open_table(tmp_path / "f.csv")
-    assert INDEX in str(caught[-1].message)
     np.testing.assert_array_equal(gather(table.select()), X[:, :3])
     assert table.labels == [str(name) for name in columns]
 
@@ -51,7 +50,7 @@ def test_numbers_and_names(tmp_path):
     """A data frame of numbered columns with additional columns of weights and labels."""
     frame = pd.DataFrame(X[:, :3]).assign(weight=0.5, run="a")
     frame.to_csv(tmp_path / "f.csv", index=False)
-    with pytest.warns(DataWarning, match=NUMBERS):
+    with expects(NUMBERS):
         table = open_table(tmp_path / "f.csv")
     assert table.names == ["0", "1", "2", "weight"]
     np.testing.assert_array_equal(gather(table.select(leave_out=["weight"])), X[:, :3])
@@ -89,21 +88,21 @@ def test_header_given(tmp_path):
         open_table(tmp_path / "f.npy", header=True)
 
 
-@known_warning()
+@known("numbered-columns")
 def test_command_reports_the_header(tmp_path):
     path, out = tmp_path / "f.csv", tmp_path / "out"
     pd.DataFrame(X[:, :2]).to_csv(path, index=False)
     result = run("fit", path, *GIVEN, "--resamples", 0, "--out", out)
     assert result.exit_code == 0, result.output
     assert "60 samples of 2 columns" in result.output
-    assert NUMBERS in result.output
-    assert NUMBERS in (out / "report.html").read_text()
+    assert RULES[NUMBERS].anchor in result.output
+    assert RULES[NUMBERS].anchor in (out / "report.html").read_text()
     result = run("transform", out / "model.npz", path, "--out", tmp_path / "modes.npy")
-    assert NUMBERS in result.stderr
+    assert RULES[NUMBERS].anchor in result.stderr
     assert len(np.load(tmp_path / "modes.npy")) == 60
     result = run("fit", path, *GIVEN, "--no-header", "--resamples", 0, "--out", out)
     assert "61 samples of 2 columns" in result.output
-    assert NUMBERS not in result.output
+    assert RULES[NUMBERS].anchor not in result.output
     assert "header=False" in (out / "report.html").read_text()
 
 
@@ -128,7 +127,6 @@ def test_labels_are_not_executed():
     assert [row[1:] for row in rows] == [[str(number), "0"] for number in range(12)]
 
 
-@known_warning()
 def test_groups_are_not_executed(tmp_path):
     groups = np.repeat(["=1+1", "b", "c"], 20)
     pd.DataFrame(X[:, :2], columns=["x", "y"]).assign(run=groups).to_csv(tmp_path / "f.csv", index=False)

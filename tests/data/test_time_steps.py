@@ -7,13 +7,13 @@ import pytest
 import kdmaps
 from commands import run
 from kdmaps.data import open_table, split_at_gaps
-from shared import known_finding, known_warning
+from shared import known
 
 PATH = kdmaps.problems.load("dw1d").simulate(600, dt=0.1, random_state=0)[0]
 FRAME = pd.DataFrame(np.column_stack([PATH, PATH**2]), columns=["x", "y"])
 KEPT = np.delete(np.arange(600), [200, 201, 202])
 MODEL = kdmaps.KernelDiffusionMap(1, lag=1, bandwidth=2.0, n_features=30, random_state=0)
-pytestmark = [known_warning(), known_finding()]
+pytestmark = known("outliers", "no-memory")
 
 
 def write(path, kind):

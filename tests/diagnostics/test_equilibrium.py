@@ -8,8 +8,7 @@ from scipy import stats
 import kdmaps
 from experiments.driven import rotating_ou
 from kdmaps.diagnostics.equilibrium import asymmetry, drift
-from kdmaps.exceptions import UnreliableModesWarning
-from shared import known_finding, known_warning
+from shared import expects, known
 
 
 def fit(X, **settings):
@@ -81,14 +80,14 @@ def test_drift_between_halves():
 @pytest.mark.parametrize("make", [fit, lambda X: kdmaps.AdaptiveDiffusionMap(2, lag=1, random_state=0).fit(X)])
 def test_driven_system_is_flagged(make, tmp_path):
     path = rotating_ou(2000, 0).X
-    with pytest.warns(UnreliableModesWarning, match=r"is driven.*reversible=False.*dynamics\.koopman"):
+    with expects("asymmetry"):
         model = make(path)
     assert [reasons[-1:] for reasons in model.trust_.reasons] == [("asymmetry",)] * 2
     model.save(tmp_path / "model.npz")
     assert kdmaps.load(tmp_path / "model.npz").trust_.reasons == model.trust_.reasons
 
 
-@known_warning("is driven")
+@known("asymmetry")
 def test_streams_and_files_have_the_same_checks(tmp_path):
     """The pairs drawn to choose the basis are kept, so that no pass is added."""
     path, passes = rotating_ou(12_000, 0).X, []
@@ -143,10 +142,10 @@ def test_runs_in_equilibrium_do_not_drift():
     assert fit_runs(runs_from(None, 0)).trust_.equilibrium.drift[0] < 2.33
 
 
-@known_finding("sample_weight with lag")
+@known("weighted-pairs")
 def test_weights_correct_runs_from_one_well():
     runs = runs_from([1.4], 0)
-    with pytest.warns(UnreliableModesWarning, match=r"not in equilibrium.*equilibrium_weights"):
+    with expects("drift"):
         model = fit_runs(runs)
     # Of the relaxation towards equilibrium, more than a third is taken for the difference between the states.
     assert model.timescales_[0] < 0.75 * TIME
@@ -158,9 +157,9 @@ def test_weights_correct_runs_from_one_well():
     assert "drift" not in again.trust_.reasons[0]
 
 
-@known_warning("not in equilibrium")
-@known_warning("do not resolve mode")
-@known_warning("same time scale")
+@known("drift")
+@known("unresolved")
+@known("no-gap")
 def test_weights_of_a_chain_are_stationary():
     P = np.array([[0.9, 0.1, 0.0], [0.05, 0.85, 0.1], [0.0, 0.2, 0.8]])
     rng = np.random.default_rng(0)

@@ -18,7 +18,7 @@ from kdmaps.diagnostics.evidence import (
 )
 from kdmaps.forms.diffusion import DiffusionTensor, Factor
 from kdmaps.kernels import Gaussian
-from shared import known_warning
+from shared import known
 
 
 def sample_of(values, weight=None):
@@ -98,7 +98,7 @@ def test_gap_without_samples():
     assert found.transition_samples[0] == pytest.approx(1, abs=0.05)
 
 
-@known_warning()  # of a random factor
+@known("mismatch")  # of a random factor
 @pytest.mark.parametrize("kind", ["identity", "matrix", "callable scalar", "factor"])
 def test_energies_average_to_the_rate(kind):
     """The mean of ∇φᵀa∇φ agrees with the moments for every kind of tensor."""
@@ -115,7 +115,7 @@ def test_energies_average_to_the_rate(kind):
     assert_allclose(energies.mean(axis=0), model.rates_, rtol=1e-9)
 
 
-@known_warning("regularization weighs")
+@known("ridge")
 def test_constant_mode_needs_no_samples():
     X = kdmaps.problems.load("dw1d").sample(500, random_state=0)
     model = kdmaps.KernelDiffusionMap(2, center=False, random_state=0).fit(X)

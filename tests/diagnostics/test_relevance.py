@@ -10,7 +10,7 @@ from kdmaps.bases import ModeBasis, make_basis
 from kdmaps.diagnostics import relevance as module
 from kdmaps.kernels import Gaussian, Matern, Metric
 from kdmaps.selection.training import metric_root
-from shared import MATRIX, known_warning, traced_peak
+from shared import MATRIX, known, traced_peak
 
 X = kdmaps.problems.load("dw1d+2x0.5").sample(1500, random_state=0)
 
@@ -63,7 +63,7 @@ def test_combinations_find_a_rotated_input():
 
 @pytest.mark.parametrize("kernel", [Gaussian(2.0), Metric(Matern(2.5, 2.0), MATRIX)], ids=["gaussian", "metric"])
 @pytest.mark.parametrize("weighted", [False, True])
-@known_warning("have the same time scale")
+@known("no-gap")
 def test_against_finite_differences(kernel, weighted, monkeypatch):
     monkeypatch.setattr(module, "BLOCK_BYTES", 8 * 2 * 3 * 100)  # several blocks
     weight = np.random.default_rng(0).uniform(0.5, 2, len(X)) if weighted else None
@@ -130,7 +130,7 @@ def test_names():
         kdmaps.relevance(model, X, np.ones(3))
 
 
-@known_warning("have the same time scale")
+@known("no-gap")
 def test_memory():
     """Gradients of the features, 2,000 × 100 × 300 numbers of 480 MB, are never held."""
     samples = np.random.default_rng(0).standard_normal((2000, 100))

@@ -5,12 +5,12 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from kdmaps.utils.warn import muted
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.integrate import solve_ivp
 
 import kdmaps
 from commands import run
+from kdmaps.checks import muted
 from kdmaps.dynamics import coherent_sets
 from kdmaps.exceptions import UnresolvedModesWarning
 from kdmaps.plotting import plot_coherent_sets

@@ -7,8 +7,7 @@ from scipy.integrate import cumulative_trapezoid, trapezoid
 
 import kdmaps
 from kdmaps.dynamics import chapman_kolmogorov, coarse_states, committor, mean_first_passage_times
-from kdmaps.exceptions import UnreliableModesWarning
-from shared import known_finding, known_warning, wide_map
+from shared import expects, known, wide_map
 
 pytestmark = [
     pytest.mark.filterwarnings(f"ignore:.*{text}:kdmaps.exceptions.UnreliableModesWarning")
@@ -52,7 +51,7 @@ def counted(states, n_states, lag):
     return counts
 
 
-@known_warning("Too few independent samples")
+@known("independent-samples")
 class TestChapmanKolmogorov:
     def test_states_of_a_chain(self):
         states = walk(THREE, 30_000, 0)
@@ -97,7 +96,7 @@ class TestChapmanKolmogorov:
         X = seen[:, None].astype(float)
         assert np.abs(chapman_kolmogorov(model, X, steps=5, random_state=0).deviations).max() > 6
 
-    @known_warning("Too few independent samples")  # of 300 frames
+    @known("independent-samples")  # of 300 frames
     @pytest.mark.parametrize(
         ("options", "message"),
         [
@@ -164,7 +163,7 @@ class TestPassages:
         assert found.errors.max() < 0.05
         assert_array_equal(found.values[states <= 1], 0)
 
-    @known_warning("The system is driven")  # the map is fitted to the runs in one piece, in the order of their starts
+    @known("asymmetry")  # the map is fitted to the runs in one piece, in the order of their starts
     def test_starts_out_of_equilibrium(self):
         parts = [walk(ladder(8), 6, seed, start=1 + seed % 6) for seed in range(4000)]
         X = [part[:, None].astype(float) for part in parts]
@@ -245,7 +244,7 @@ class TestPassages:
         found = mean_first_passage_times(model, X, coarse, random_state=0)
         by_hand = mean_first_passage_times(model, X, np.where(inside, coarse.labels, -1), random_state=0)
         assert_array_equal(found.times, by_hand.times)
-        with pytest.warns(UnreliableModesWarning, match="Every frame belongs to a state"):
+        with expects("touching-states"):
             touching = mean_first_passage_times(model, X, coarse.labels, random_state=0)
         # A path from one core counts the way to the border of the other core, too: the whole barrier, not half of it.
         assert (touching.times[[0, 1], [1, 0]] < 0.85 * found.times[[0, 1], [1, 0]]).all()
@@ -300,7 +299,7 @@ class TestPassages:
         with pytest.raises(ValueError, match=message):
             committor(chain_map(states, 3, 1, lag=1), X, source, target, **options)
 
-    @known_finding("distinct values")
+    @known("discrete-columns")
     def test_rejects_sets_without_frames_between(self):
         states = walk(THREE, 500, 0)
         X, model = states[:, None].astype(float), chain_map(states, 3, 1, lag=1)
@@ -313,7 +312,7 @@ class TestPassages:
             committor(static, X, states == 0, states == 2)
 
 
-@known_warning("Too few independent samples")
+@known("independent-samples")
 @pytest.mark.parametrize("time", [-2.0, np.inf, np.nan])
 def test_rejects_negative_and_infinite_times(time, monkeypatch):
     """With too few transitions the system of equations is ill-conditioned and a time may become negative."""

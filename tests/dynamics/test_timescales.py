@@ -2,17 +2,17 @@
 
 import numpy as np
 import pytest
-from kdmaps.utils.warn import muted
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.linalg import eigh
 from scipy.signal import lfilter
 
 import kdmaps
+from kdmaps.checks import muted
 from kdmaps.data.sources import ArraySource
 from kdmaps.diagnostics.resampling import basic_intervals
 from kdmaps.dynamics import ImpliedTimescales, implied_timescales
 from kdmaps.dynamics._timescales import project_model
-from shared import known_finding, known_warning, wide_map
+from shared import known, wide_map
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*relax within one lag:kdmaps.exceptions.UnreliableModesWarning")
 
@@ -61,7 +61,7 @@ class TestImpliedTimescales:
         assert first == "  lag 1 (time 1): 8 (7 – 9), 2.5 (1.5 – 3.5)"
         assert second == "  lag 4 (time 4): 9 (8 – 10), –"
 
-    @known_finding("sample_weight with lag")
+    @known("weighted-pairs")
     def test_explicit_sums_over_pairs(self):
         """Three interleaved trajectories with weights: pairs counted one by one."""
         rng = np.random.default_rng(0)
@@ -96,7 +96,7 @@ class TestImpliedTimescales:
         assert_array_equal(found.samples, labelled.samples)
 
     @pytest.mark.slow
-    @known_warning("not in equilibrium")  # the check of drift has one false alarm in 100 runs
+    @known("drift")  # the check of drift has one false alarm in 100 runs
     def test_coverage_of_intervals(self):
         hits = []
         for seed in range(60):

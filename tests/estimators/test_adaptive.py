@@ -11,13 +11,12 @@ import kdmaps
 from kdmaps import KernelSearchCV
 from kdmaps.data import ArraySource
 from kdmaps.estimators.adaptive import START_LAMBDAS, _start
-from kdmaps.exceptions import UnresolvedModesWarning
 from kdmaps.kernels import Gaussian, Metric
 from kdmaps.selection.candidate import Stage, Trial
 from kdmaps.selection.folds import BlockedKFold
 from kdmaps.selection.scores import select_by_timescale
 from kdmaps.selection.search import search
-from shared import adaptive, known_warning
+from shared import adaptive, codes, expects, known
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +46,7 @@ def test_refinement_starts_from_a_wide_gaussian_in_the_metric_of_the_choice(X):
         assert start.value == pytest.approx(max(scores), rel=0.02)  # a path of λ is solved roughly
 
 
-@known_warning("score landscape is flat")
+@known("flat")
 def test_one_coordinate_leaves_nothing_to_refine(X):
     settings = {"families": ["gaussian"], "regularizations": [1e-2], "n_features": 40, "random_state": 0}
     model = adaptive(1, **settings).fit(X[:, :1])
@@ -63,9 +62,8 @@ def test_another_scoring_is_not_refined_by_held_out_time_scales(X):
     assert adaptive(2, **settings).fit(X).refinement_ is not None
 
 
-@known_warning()
 @pytest.mark.parametrize("max_search_samples", [50, 5000], ids=["fitted again", "as searched"])
-@known_warning("have the same time scale")  # ten equal coordinates
+@known("no-gap")  # ten equal coordinates
 def test_what_the_folds_have_measured_is_not_estimated_again(max_search_samples):
     X = np.random.default_rng(0).standard_normal((60, 10))
     settings = {"families": [Gaussian(3.0)], "regularizations": [1e-4], "n_features": 100, "random_state": 0}
@@ -74,13 +72,13 @@ def test_what_the_folds_have_measured_is_not_estimated_again(max_search_samples)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model.fit(X)
-    assert not [w for w in caught if issubclass(w.category, UnresolvedModesWarning)]
-    assert [c for c in model.modes_.warnings() if isinstance(c, UnresolvedModesWarning)]
-    with pytest.warns(UnresolvedModesWarning):  # the same kernel without folds
+    assert not {"unresolved", "ridge"} & {*codes(caught)}
+    assert "unresolved" in [check.code for check in model.modes_.checks if check.warns]
+    with expects("unresolved"):  # the same kernel without folds
         model.best_estimator_.fit(X)
 
 
-@known_warning("score landscape is flat")
+@known("flat")
 def test_a_checkpoint_without_a_random_state_is_resumed_on_the_same_samples(tmp_path):
     X = kdmaps.problems.load("dw1d").sample(400, random_state=0)
     settings = {"families": ["gaussian"], "regularizations": [1e-2], "n_features": 30, "max_search_samples": 100}
@@ -92,7 +90,7 @@ def test_a_checkpoint_without_a_random_state_is_resumed_on_the_same_samples(tmp_
     np.testing.assert_array_equal(again.cv_results_["mean_fit_time"][:-1], first.cv_results_["mean_fit_time"][:-1])
 
 
-@known_warning("variance of mode")
+@known("variance-samples")
 def test_regularization_is_not_rounded_by_a_refinement():
     X = kdmaps.problems.load("ou2d-16").sample(300, random_state=0)
     settings = {"families": ["gaussian"], "regularizations": [1e-4], "n_features": 40, "random_state": 0}
@@ -110,7 +108,7 @@ def test_selected_modes_are_close_to_the_truth(name):
 
 
 @pytest.mark.slow
-@known_warning("score landscape is flat")  # for a Gaussian law any wide kernel will do
+@known("flat")  # for a Gaussian law any wide kernel will do
 def test_large_data_are_searched_on_a_subsample_and_fitted_whole():
     problem = kdmaps.problems.load("ou2d-4")
     X = problem.sample(20_000, random_state=0)
@@ -122,7 +120,7 @@ def test_large_data_are_searched_on_a_subsample_and_fitted_whole():
 
 
 @pytest.mark.slow
-@known_warning("Too few independent samples")
+@known("independent-samples")
 def test_fifty_samples_are_enough_for_an_answer():
     problem = kdmaps.problems.load("ou2d-4")
     X = problem.sample(50, random_state=0)
@@ -131,7 +129,7 @@ def test_fifty_samples_are_enough_for_an_answer():
     assert first > 0.9  # x itself is found, whatever becomes of the faster modes
 
 
-@known_warning("score landscape is flat")
+@known("flat")
 def test_blocks_and_gaps_keep_their_meaning_on_a_subsample():
     problem = kdmaps.problems.load("dw1d")
     trajectory = problem.simulate(3000, 0.05, random_state=0)[0]
@@ -148,7 +146,7 @@ def test_blocks_and_gaps_keep_their_meaning_on_a_subsample():
 
 
 @pytest.mark.slow
-@known_warning("same time scale")
+@known("no-gap")
 def test_refinement_is_kept_only_if_it_scores_better(monkeypatch):
     """ou3d needs wider kernels in y and z than in x: the refinement finds it. If rejected, the search is unchanged."""
     problem = kdmaps.problems.load("ou3d")

@@ -10,9 +10,9 @@ import pytest
 import kdmaps
 from kdmaps import KernelDiffusionMap
 from kdmaps.estimators import model_files as io
-from shared import known_warning, traced_peak
+from shared import known, traced_peak
 
-pytestmark = known_warning("have the same time scale")
+pytestmark = known("no-gap")
 
 
 @pytest.fixture(scope="module")

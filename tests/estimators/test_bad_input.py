@@ -13,7 +13,7 @@ from kdmaps import Factor, KernelDiffusionMap, KernelSearchCV, VariationalKernel
 from kdmaps.baselines import DiffusionMap
 from kdmaps.data import as_source
 from kdmaps.exceptions import DataWarning
-from shared import adaptive, known_finding
+from shared import adaptive, checks, expects, known
 
 N = 60
 X = np.random.default_rng(0).standard_normal((N, 2))
@@ -161,7 +161,6 @@ CASES = {
 
 @pytest.mark.parametrize("method", ["fit", "partial_fit", "fit_transform"])
 @pytest.mark.parametrize("case", CASES)
-@known_finding()
 def test_message(case, method):
     arguments, samples, fit_arguments, message = CASES[case]
     model = KernelDiffusionMap(**{"n_components": 2, "n_features": 40, "random_state": 0, **arguments})
@@ -181,7 +180,7 @@ def test_objects_that_are_numbers():
     np.testing.assert_array_equal(one.transform(X), two.transform(X))
 
 
-@known_finding("distinct values")
+@known("discrete-columns")
 def test_whole_numbers():
     Z = np.random.default_rng(1).integers(-5, 5, (N, 2))
     one, two = (KernelDiffusionMap(2, n_features=20, random_state=0).fit(S) for S in (Z, Z.astype(float)))
@@ -341,7 +340,7 @@ def test_score_needs_the_tensors_of_its_own_samples():
 
 def test_constant_column():
     Z = np.insert(X, 1, 3.0, axis=1)
-    with pytest.warns(DataWarning, match=r"Column\(s\) 1 of X are constant") as record:
+    with expects("constant-columns") as record:
         model = KernelDiffusionMap(2, n_features=40, bandwidth=2.0, basis="full", random_state=0).fit(Z)
     assert record[0].filename == __file__
     # It adds nothing to any distance, so the modes are those without it.
@@ -352,8 +351,9 @@ def test_constant_column():
 def test_constant_column_by_name():
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame({"x": X[:, 0], "fixed": 1.0, "y": X[:, 1]})
-    with pytest.warns(DataWarning, match=r"Column\(s\) fixed of X"):
+    with expects("constant-columns") as record:
         KernelDiffusionMap(2, n_features=40, random_state=0).fit(frame)
+    assert checks(record)[0].where == ("fixed",)
 
 
 def test_duplicates_are_no_reason_to_complain():

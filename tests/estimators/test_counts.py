@@ -14,7 +14,7 @@ from kdmaps.data import ArraySource, as_source
 from kdmaps.diagnostics import evidence
 from kdmaps.forms.energy import EnergyForm
 from kdmaps.spectrum import iteration, pencil
-from shared import known_warning
+from shared import known
 
 N = 30_000
 X = np.random.default_rng(0).standard_normal((N, 3))
@@ -50,7 +50,7 @@ def counts(monkeypatch):
     return found
 
 
-@known_warning()
+@known("no-gap")
 def test_one_fit_is_one_pass(counts):
     model = kdmaps.KernelDiffusionMap(2, n_features=64, random_state=0).fit(X)
     assert counts["rows summed"] == N
@@ -62,7 +62,7 @@ def test_one_fit_is_one_pass(counts):
     assert counts["rows of gradients"] == 0
 
 
-@known_warning()
+@known("no-gap")
 def test_a_file_is_read_once_and_previewed(counts, tmp_path):
     np.save(tmp_path / "X.npy", X)
     kdmaps.KernelDiffusionMap(2, n_features=64, random_state=0).fit(as_source(tmp_path / "X.npy"))
@@ -70,7 +70,7 @@ def test_a_file_is_read_once_and_previewed(counts, tmp_path):
     assert N < counts["rows read"] <= N + 3 * 10_000  # the data check and the preview have 10,000 rows each
 
 
-@known_warning()
+@known("no-gap", "folds-disagree")
 def test_a_default_fit_sums_a_bounded_number_of_rows(counts):
     """The search sums over 5,000 samples at most, however many there are; all samples are summed once."""
     kdmaps.AdaptiveDiffusionMap(2, random_state=0).fit(X)
@@ -84,7 +84,6 @@ def test_a_default_fit_sums_a_bounded_number_of_rows(counts):
     assert small["rows summed"] < LIMITS["rows summed"] * 5_000
 
 
-@known_warning()
 def test_work_of_a_small_default_fit(counts):
     n = 500
     kdmaps.AdaptiveDiffusionMap(2, random_state=0).fit(X[:n])

@@ -5,12 +5,12 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from kdmaps.utils.warn import muted
 from numpy.testing import assert_allclose, assert_array_equal
 
 import kdmaps
 from commands import run
 from experiments.driven import rotating_ou
+from kdmaps.checks import muted
 from kdmaps.dynamics import forecast
 
 STEP, SPEED = 0.1, -5.0

@@ -18,10 +18,10 @@ from kdmaps.estimators import model_files as io
 from kdmaps.forms.moments import Moments
 from kdmaps.kernels import FAMILIES, Gaussian, Laplacian, Matern, Metric, Mixture
 from kdmaps.spectrum.modes import Modes
-from shared import known_warning
+from shared import expects, known
 
 # Small files of 150 samples, whose modes are not the point.
-pytestmark = known_warning()  # of few samples
+pytestmark = known("no-gap", "variance-samples", "mismatch")  # of few samples
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((150, 3)) * [1.0, 0.7, 0.4]
@@ -93,7 +93,7 @@ def test_feature_names_are_kept_and_checked(tmp_path):
         assert again.set_output(transform="pandas").transform(frame).shape == (150, 3)
 
 
-@known_warning("variance of mode")
+@known("variance-samples")
 @pytest.mark.parametrize("diffusion", [2.0, [1.0, 2.0, 3.0], np.diag([1.0, 2.0, 3.0]), np.tile(np.eye(3), (150, 1, 1))])
 def test_diffusion_is_kept(diffusion, tmp_path):
     model = fitted(diffusion=diffusion)
@@ -213,3 +213,13 @@ def test_where_a_file_cannot_be(tmp_path):
     with pytest.raises(IsADirectoryError, match="is a directory; give the name of a file"):
         model.save(tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_checks_survive(tmp_path):
+    """Values, words and outcomes."""
+    data = np.column_stack([X, np.ones(len(X))])
+    with expects("constant-columns"):
+        model = KernelDiffusionMap(3, n_features=40, random_state=0).fit(data)
+    again = reloaded(model, tmp_path)
+    assert [check.to_dict() for check in again.checks] == [check.to_dict() for check in model.checks]
+    assert "constant-columns" in [check.code for check in again.checks.failed]

@@ -10,9 +10,9 @@ import kdmaps
 from kdmaps.forms.energy import EnergyForm
 from kdmaps.forms.tangent import TangentDiffusion
 from kdmaps.selection import training
-from shared import GRID, adaptive, known_warning
+from shared import GRID, adaptive, known
 
-pytestmark = known_warning("have the same time scale")
+pytestmark = known("no-gap")
 
 SETTINGS = {"n_components": 2, "n_features": 40, "random_state": 0}
 
@@ -136,8 +136,8 @@ def test_rejected_candidates_have_a_reason(X):
     assert results["rank_selection_score"].tolist() == [1, 3, 1, 3]
 
 
-@known_warning("score landscape is flat")
-@known_warning("regularization weighs")
+@known("flat")
+@known("ridge")
 def test_the_best_estimator_is_plain_and_can_be_cloned(X):
     groups = np.arange(200) // 20
     model = adaptive(**SETTINGS, **GRID, cv=kdmaps.BlockedKFold(3), max_search_samples=100).fit(X)

@@ -11,9 +11,9 @@ from kdmaps import KernelDiffusionMap
 from kdmaps.bases import ModeBasis
 from kdmaps.forms.energy import compute_moments
 from kdmaps.spectrum.pencil import find_modes
-from shared import adaptive, known_finding, known_warning
+from shared import adaptive, known
 
-pytestmark = known_warning("have the same time scale")
+pytestmark = known("no-gap")
 
 SETTINGS = {"bandwidth": 3.0, "n_features": 60, "regularization": 1e-3, "random_state": 0}
 
@@ -74,7 +74,7 @@ def test_landmarks_are_not_tested():
 
 
 @pytest.mark.slow
-@known_warning()  # the rate 4 is double; few samples
+@known("no-gap", "variance-samples")  # the rate 4 is double; few samples
 def test_cross_fitted_rates_are_not_optimistic():
     # Fresh samples measure the quality of the modes. Training rates are too small, by 0.13 in the logarithm here;
     # cross-fitting has to remove at least half of that. 8 seeds of 4 modes leave a standard error of about 0.02.
@@ -103,7 +103,7 @@ MAKERS = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "cv"), [*((name, 3) for name in MAKERS), ("search", KFold(3)), ("weights", KFold(3))])
-@known_warning("score landscape is flat")
+@known("flat")
 def test_every_estimator_has_them(name, cv, tmp_path):
     X = ornstein_uhlenbeck()
     shared = {"n_components": 2, "random_state": 0, "cv": cv}
@@ -155,7 +155,7 @@ def test_streams_have_no_folds(make):
         make(2, rates="cross-fitted").fit(lambda: iter([X[:150], X[150:]]))
 
 
-@known_finding("rows repeat others")
+@known("copies-of-rows")
 def test_folds_that_do_not_determine_the_modes():
     # Six distinct samples determine five modes; without one of them, four.
     X = np.repeat(np.random.default_rng(0).standard_normal((6, 2)), 10, axis=0)

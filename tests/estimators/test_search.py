@@ -13,7 +13,6 @@ import kdmaps
 from kdmaps import KernelDiffusionMap, KernelSearchCV
 from kdmaps.bases import make_basis
 from kdmaps.data import ArraySource
-from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.forms.diffusion import DiffusionTensor
 from kdmaps.forms.energy import EnergyForm, compute_moments
 from kdmaps.kernels import Gaussian, Mixture
@@ -23,7 +22,7 @@ from kdmaps.selection.cross_fit import CrossFit, FoldFit
 from kdmaps.selection.evaluation import SearchData
 from kdmaps.selection.folds import BlockedKFold, Folds, make_splits
 from kdmaps.selection.scores import Score
-from shared import SMALL_SEARCH, adaptive, known_finding, known_warning
+from shared import SMALL_SEARCH, adaptive, expects, known
 
 LAMBDAS = [1e-3, 1e-2, 1e-1]
 
@@ -47,13 +46,24 @@ def X(problem):
         adaptive(1, families=("gaussian",), bandwidths=3, regularizations=(1e-2,), cv=2, n_features=20, refine=False),
     ]
 )
-@known_warning()  # the checks fit blobs and a few points
-@known_finding()
+@known(
+    "copies-of-rows",
+    "no-gap",
+    "folds-disagree",
+    "flat",
+    "energy-samples",
+    "variance-samples",
+    "transition-samples",
+    "independent-samples",
+    "mismatch",
+    "held-out-factor",
+    "feature-factor",
+)  # the checks fit blobs and a few points
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
 
 
-@known_warning("regularization weighs")  # at the largest λ of the grid
+@known("ridge")  # at the largest λ of the grid
 def test_agrees_with_grid_search_of_scikit_learn(X):
     """Same grid, same folds, same frequencies: the fold scores equal the scores of GridSearchCV over `score`."""
     bandwidths, folds = [1.0, 3.0], KFold(3, shuffle=True, random_state=1)
@@ -101,7 +111,7 @@ def test_same_seed_same_answer_for_any_number_of_threads(X):
     np.testing.assert_allclose(one.transform(X), two.transform(X), atol=1e-9)
 
 
-@known_warning("over-smooths")
+@known("mismatch")
 def test_eigenvalue_sum_without_centring_runs_to_the_widest_kernel(X):
     """The paper's score measures how well the kernel represents a constant, so it is largest for σ → ∞ (§3)."""
     settings = {**SMALL_SEARCH, "families": ["gaussian"], "bandwidth_range": (0.5, 50), "max_extensions": 0}
@@ -180,10 +190,10 @@ def test_kernels_and_mixtures_as_candidates(X):
     assert search.best_params_["kernel"] == mixture
 
 
-@known_warning("Too few independent samples")
+@known("independent-samples")
 @pytest.mark.parametrize("cv", [BlockedKFold(3, gap=5), GroupKFold(3)])
-@known_warning("score landscape is flat")
-@known_warning("regularization weighs")
+@known("flat")
+@known("ridge")
 def test_splitters_for_trajectories(cv, problem):
     trajectory = problem.simulate(600, 0.05, random_state=0)[0]
     groups = np.repeat(np.arange(6), 100)
@@ -217,9 +227,9 @@ def test_landmarks_that_are_samples_do_not_test_themselves(X):
         np.testing.assert_array_equal(roles[test, f], np.where(chosen[test], 0, 2))
 
 
-@known_warning()
-@known_warning("folds disagree")
-@known_warning("have the same time scale")
+@known("energy-samples", "variance-samples", "mismatch")
+@known("folds-disagree")
+@known("no-gap")
 def test_narrow_kernels_at_landmarks_show_nothing_between_them(X):
     search = KernelSearchCV(
         2, families=["matern32"], bandwidths=[0.01], regularizations=[1e-6], basis="landmarks", landmarks="uniform",
@@ -254,7 +264,7 @@ def test_a_gap_counts_if_the_folds_agree_on_it(cosine, suggested):
     assert SearchData.suggest_n_components(data, None, 1e-2) == suggested
 
 
-@known_finding("rows repeat others")
+@known("copies-of-rows")
 def test_sample_weight_is_repetition():
     X = kdmaps.problems.load("ou2d-4").sample(90, random_state=0)
     weight = np.tile([1.0, 2.0, 3.0], 30)
@@ -342,11 +352,10 @@ def test_many_overlapping_splits_are_summed_directly(X):
         np.testing.assert_allclose(train.gram, compute_moments(basis, X[rows]).gram, rtol=1e-10, atol=1e-10)
 
 
-@known_warning()
-@known_warning("have the same time scale")
+@known("no-gap")
 def test_warns_when_folds_disagree():
     X = np.random.default_rng(0).standard_normal((40, 8))
-    with pytest.warns(UnreliableModesWarning, match="folds disagree"):
+    with expects("folds-disagree"):
         KernelSearchCV(
             5, families=["gaussian"], bandwidths=[0.3], regularizations=[1e-6], random_state=0, max_extensions=0
         ).fit(X)
@@ -354,7 +363,7 @@ def test_warns_when_folds_disagree():
 
 def test_warns_of_a_flat_landscape(X):
     settings = {"families": ["gaussian"], "n_features": 60, "random_state": 0, "max_extensions": 0}
-    with pytest.warns(UnreliableModesWarning, match="score landscape is flat"):
+    with expects("flat"):
         KernelSearchCV(2, bandwidths=[3.0, 3.1, 3.2], **settings).fit(X)
     with warnings.catch_warnings():
         warnings.filterwarnings("error", "The score landscape")

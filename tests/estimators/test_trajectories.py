@@ -4,7 +4,6 @@ import warnings
 
 import numpy as np
 import pytest
-from kdmaps.utils.warn import muted
 from numpy.testing import assert_allclose
 from scipy import linalg
 from scipy.signal import lfilter
@@ -12,10 +11,11 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import kdmaps
-from kdmaps.exceptions import DataWarning, UnreliableModesWarning
+from kdmaps.checks import muted
+from kdmaps.exceptions import DataWarning
 from kdmaps.problems import load
 from kdmaps.selection.lag import LagChoice
-from shared import adaptive, known_finding, known_warning
+from shared import adaptive, checks, expects, known
 
 LAG, STEP = 2, 0.05
 ESTIMATORS = [
@@ -25,7 +25,23 @@ ESTIMATORS = [
     ),
     adaptive(2, lag=LAG, time_step=STEP, n_features=60, families=["gaussian"], random_state=0),
 ]
-quiet = known_warning()  # short trajectories, as tests need them
+quiet = known(
+    "weighted-pairs",
+    "unresolved",
+    "ridge",
+    "within-lag",
+    "no-gap",
+    "folds-disagree",
+    "flat",
+    "energy-samples",
+    "variance-samples",
+    "independent-samples",
+    "held-out-factor",
+    "kernel-factor",
+    "feature-factor",
+    "drift",
+    "asymmetry",
+)  # short trajectories, as tests need them
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +114,7 @@ def test_time_reversal(ou, turned):
     assert found.shape == (100, 2)
 
 
-@known_warning("Too few independent samples")
+@known("independent-samples")
 @quiet
 def test_chunks_equal_the_whole(ou):
     """`partial_fit` loses no pair at the borders: the result equals a fit of the whole trajectory."""
@@ -143,10 +159,10 @@ def test_weight_of_a_pair_is_the_weight_of_its_first_frame(ou):
 
 
 @quiet
-@known_finding("Rows depend on")
+@known("consecutive-frames", "interleaved-walkers")
 @pytest.mark.parametrize("estimator", ESTIMATORS[:2], ids=lambda one: type(one).__name__)
 def test_warns_of_a_time_step_without_a_lag(estimator, ou):
-    with pytest.warns(DataWarning, match=r"time_step=0.05 has no effect without a lag.*Give lag=1"):
+    with expects("time-step"):
         clone(estimator).set_params(lag=None).fit(ou[:500])
 
 
@@ -169,7 +185,7 @@ def test_warns_of_weights_with_a_lag(make):
     else:
         settings |= {"bandwidth": 3.0, "regularization": 1e-6}
     model = make(1, **settings)
-    with pytest.warns(DataWarning, match="sample_weight with lag.*leave out lag"):
+    with expects("weighted-pairs"):
         model.fit(X, sample_weight=weight, groups=groups)
     # The rate 1 of the process; 4,000 pairs, worth 2,400 by their weights, determine it to about √(2/(2400·0.3)) = 5 %.
     assert_allclose(model.timescales_[0], 1.0, rtol=0.16)
@@ -211,10 +227,9 @@ def test_held_out_scores_stay_below_the_exact_value(scoring):
     assert np.mean(found) > (0.5 if scoring == "vampe" else 0.85) * bound[scoring]
 
 
-@known_warning()
 def test_a_shuffled_trajectory_has_no_slow_mode(ou):
     shuffled = np.random.default_rng(0).permutation(ou)
-    with pytest.warns(kdmaps.exceptions.UnreliableModesWarning, match="relax within one lag"):
+    with expects("within-lag"):
         model = fitted(shuffled, regularization=1e-1)
     assert np.all(model.timescales_ < LAG * STEP)
 
@@ -383,14 +398,26 @@ SMALL = {"families": ["gaussian"], "bandwidths": 2, "regularizations": [1e-2], "
     ],
     expected_failed_checks=lambda estimator: NOT_FOR_TRAJECTORIES,
 )
-@known_warning()
-@known_finding()
+@known(
+    "weighted-pairs",
+    "unresolved",
+    "ridge",
+    "within-lag",
+    "no-gap",
+    "folds-disagree",
+    "flat",
+    "energy-samples",
+    "variance-samples",
+    "independent-samples",
+    "held-out-factor",
+    "kernel-factor",
+    "feature-factor",
+)
 @pytest.mark.slow
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
 
 
-@known_warning()
 def test_an_automatic_lag_after_which_nothing_is_left_is_halved(monkeypatch):
     """Frames whose slowest mode has a time scale of 20 frames, and a scan that returns 160 frames."""
     rng, a = np.random.default_rng(0), np.exp(-1 / 20)
@@ -399,8 +426,9 @@ def test_an_automatic_lag_after_which_nothing_is_left_is_halved(monkeypatch):
         scan = kdmaps.dynamics.choose_lag(X).timescales
     monkeypatch.setattr("kdmaps.estimators.fit.choose_lag", lambda *_, **__: LagChoice(160, scan))
     search = kdmaps.KernelSearchCV(1, lag="auto", families=["gaussian"], n_features=40, random_state=0)
-    with pytest.warns(UnreliableModesWarning, match="slower than a lag of 160 frames"):
+    with expects("lag-halved") as record:
         search.fit(X)
+    assert checks(record)[0].words["first"] == 160
     assert search.lag_ < 40
     assert search.timescales_[0] == pytest.approx(20, rel=0.5)  # 50 independent frames
     fixed = kdmaps.KernelSearchCV(1, lag=160, families=["gaussian"], n_features=40, random_state=0)

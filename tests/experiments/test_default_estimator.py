@@ -7,8 +7,9 @@ import kdmaps
 from experiments import _fits, coverage, nuisance, rare_events, release, steady
 from experiments._fits import fit_default
 from experiments._runner import finished
+from kdmaps.checks import Check, rules, warn
 from pages import read_page, states
-from shared import known_warning
+from shared import known
 
 #: A search of two candidates.
 GRID = {"families": ["gaussian"], "bandwidths": [3.0], "regularizations": [1e-3, 1e-2], "max_extensions": 0}
@@ -42,13 +43,15 @@ def test_row_describes_the_fit(monkeypatch):
     assert (row["basis"], row["kernel"]) == (type(model.basis_).__name__, repr(model.kernel_))
     assert row["seconds"] > 0
 
+    doubt = Check(rules.NO_MEMORY, 0.5, words={"lag_frames": 1})
+
     def doubtful(self, X, sample_weight=None, groups=None):
-        kdmaps.utils.warn.warn("mode 2 is one sample", kdmaps.exceptions.UnreliableModesWarning)
-        kdmaps.utils.warn.warn("a column is constant", kdmaps.exceptions.DataWarning)
+        warn(doubt)
+        warn(Check(rules.CONSTANT_COLUMNS, 1, where=(0,)))
         return vars(self).update(vars(model)) or self
 
     monkeypatch.setattr(_fits.AdaptiveDiffusionMap, "fit", doubtful)
-    assert fit_default(X, 2, 0)[1]["warnings"] == ["mode 2 is one sample"]
+    assert fit_default(X, 2, 0)[1]["warnings"] == [str(doubt.as_warning())]
 
 
 # --- nuisance coordinates ---------------------------------------------------------------------------------------------
@@ -214,7 +217,7 @@ def test_release_table_compares_the_same_seeds():
     assert "1 fits without a counterpart" in text
 
 
-@known_warning("the energy of mode 4")  # of 200 samples
+@known("energy-samples")  # of 200 samples
 def test_release_row_matches_the_estimator():
     (row,) = release.run("dw1d", 200, 3, **SMALL)
     problem = kdmaps.problems.load("dw1d")

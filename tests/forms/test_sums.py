@@ -15,13 +15,12 @@ import kdmaps
 from kdmaps import KernelDiffusionMap, KernelSearchCV, problems
 from kdmaps.bases import make_basis
 from kdmaps.bases._fourier import LARGE_ARGUMENT, cos_sin
-from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.forms.diffusion import DiffusionTensor
 from kdmaps.forms.energy import compute_moments
 from kdmaps.forms.moments import Moments, add_exactly
 from kdmaps.kernels import Gaussian
 from kdmaps.metrics import subspace_r2
-from shared import assert_same_moments, diffusion_arguments, known_warning, traced_peak
+from shared import assert_same_moments, diffusion_arguments, expects, known, traced_peak
 
 N, DIM = 300, 3
 X = np.random.default_rng(0).standard_normal((N, DIM)) * [1.0, 0.7, 0.4] + 100
@@ -68,10 +67,10 @@ class TestSinglePrecision:
         Z = np.full((64 * 1000, DIM), 100.3)
         assert_allclose(compute_moments(basis, Z).gram, 1000 * compute_moments(basis, Z[:64]).gram, rtol=1e-12)
 
-    @known_warning("over-smooths")
+    @known("mismatch")
     @pytest.mark.parametrize("problem", ["ou2d-4", "dw1d", "circle"])
-    @known_warning("regularization weighs")  # kernels so wide that cosines are nearly 1
-    @known_warning("do not resolve mode")
+    @known("ridge")  # kernels so wide that cosines are nearly 1
+    @known("unresolved")
     def test_modes(self, problem):
         Z = problems.load(problem).sample(2000, random_state=0)
         double, single = (
@@ -83,13 +82,13 @@ class TestSinglePrecision:
         # Without the shift of the cosines, the fourth rate of the double well is off by half.
         assert_allclose(single.rates_, double.rates_, rtol=2e-3)
 
-    @known_warning("over-smooths")
-    @known_warning("regularization weighs")
-    @known_warning("do not resolve mode")
+    @known("mismatch")
+    @known("ridge")
+    @known("unresolved")
     def test_warns_of_modes_lost_to_rounding(self):
         Z = problems.load("dw1d").sample(2000, random_state=0)
         model = KernelDiffusionMap(4, n_features=200, random_state=0, regularization=1e-3, dtype="float32")
-        with pytest.warns(UnreliableModesWarning, match=r"Single precision may spoil mode \d.*dtype='float64'"):
+        with expects("single-precision"):
             model.set_params(bandwidth=22.0).fit(Z)
         with warnings.catch_warnings():
             warnings.filterwarnings("error", "Single precision")
@@ -116,7 +115,7 @@ class TestParameters:
             KernelDiffusionMap(2, **parameters).fit(X)
 
     @pytest.mark.slow
-    @known_warning("same time scale")
+    @known("no-gap")
     def test_saved(self, tmp_path):
         model = KernelDiffusionMap(2, n_features=20, random_state=0, dtype=np.float32, memory_limit=40).fit(X)
         model.save(tmp_path / "model.npz")
@@ -181,7 +180,7 @@ def test_memory_limit_counts_folds(cv):
 
 
 @pytest.mark.slow
-@known_warning("far outside")
+@known("extrapolation")
 def test_memory_limit_of_transform_and_score():
     # With landmarks, all features of a chunk are in memory at once; Fourier features never are.
     Z = np.random.default_rng(2).standard_normal((20_000, 4)) * [1.0, 0.8, 0.5, 0.5]

@@ -27,7 +27,7 @@ from kdmaps.selection.candidate import Candidate, Trial
 from kdmaps.selection.evaluation import SearchData
 from kdmaps.selection.folds import Folds
 from kdmaps.selection.scores import Score, select_by_timescale
-from shared import known_warning
+from shared import known
 
 
 def searched(X, n_components, n_features, **settings):
@@ -42,7 +42,7 @@ def judged(data, kernel, lam):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("objective", ["heldout", "varrff"])
-@known_warning("have the same time scale")  # the rate 4 is double
+@known("no-gap")  # the rate 4 is double
 def test_refinement_of_ornstein_uhlenbeck_modes(objective):
     problem = kdmaps.problems.load("ou3d")
     X = problem.sample(400, random_state=0)

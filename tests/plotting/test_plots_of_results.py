@@ -15,9 +15,9 @@ from kdmaps.plotting import (
     plot_relevance,
     plot_timescales,
 )
-from shared import known_warning
+from shared import known
 
-pytestmark = known_warning("have the same time scale")
+pytestmark = known("no-gap")
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +26,7 @@ def model(X):
 
 
 # --- error bars -------------------------------------------------------------------------------------------------------
-@known_warning("biases the rate")
+@known("bias")
 def test_intervals(X, model):
     bars = kdmaps.uncertainty.bootstrap(model, X, n_resamples=20, confidence=0.9)
     ax = plot_timescales(model, uncertainty=bars)

@@ -11,7 +11,7 @@ from kdmaps.data import as_source
 from kdmaps.data.correlation import Order
 from kdmaps.exceptions import DataWarning
 from kdmaps.selection.folds import WalkerKFold, blocks_of, resolve_cv
-from shared import known_finding, known_warning
+from shared import expects, known
 
 SEARCH = {"families": ["gaussian"], "bandwidths": [0.7], "regularizations": [1e-4], "max_extensions": 0}
 
@@ -33,7 +33,7 @@ def walkers(k=8, n=150, dt=0.02):
     )
 
 
-@known_warning()  # few samples
+@known("held-out-factor")  # few samples
 def test_independent_rows_and_groups_get_three_folds():
     assert resolve_cv("auto", as_source(independent()), None) == 3
     assert resolve_cv("auto", as_source(frames()), np.arange(1000) // 100) == 3
@@ -48,7 +48,7 @@ def test_independent_rows_and_groups_get_three_folds():
 
 def test_frames_are_cut_into_blocks_with_a_gap_of_the_correlation_time():
     # 1 + 2 Σ e^{-0.02 t} = 100 frames for the slow coordinate; a tenth of the rows at most.
-    with pytest.warns(DataWarning, match="folds are blocks of rows"):
+    with expects("consecutive-frames"):
         cv = resolve_cv("auto", as_source(frames(n=20_000)), None)
     assert isinstance(cv, BlockedKFold)
     assert cv.n_splits == 5
@@ -58,7 +58,7 @@ def test_frames_are_cut_into_blocks_with_a_gap_of_the_correlation_time():
     assert blocks_of(Order(), 500).gap == 0
 
 
-@known_finding("interleaved frames")
+@known("interleaved-walkers")
 def test_walkers_are_held_out_as_a_whole():
     cv = resolve_cv("auto", as_source(walkers()), None)
     assert repr(cv) == "WalkerKFold(n_walkers=8)"
@@ -68,8 +68,7 @@ def test_walkers_are_held_out_as_a_whole():
     assert WalkerKFold(2).get_n_splits() == 2
 
 
-@known_finding()
-@known_warning()
+@known("consecutive-frames", "independent-samples", "held-out-factor")
 def test_best_estimator_has_the_folds_of_the_search():
     search = KernelSearchCV(1, n_features=40, random_state=0, **SEARCH).fit(frames())
     assert search.cv == "auto"
@@ -78,7 +77,7 @@ def test_best_estimator_has_the_folds_of_the_search():
     np.testing.assert_array_equal(search.rates_, blocks.rates_)
 
 
-@known_warning()
+@known("consecutive-frames", "independent-samples", "held-out-factor")
 def test_warns_once_unless_cv_is_given():
     for options, number in ({}, 1), ({"cv": 3}, 0), ({"cv": BlockedKFold(4)}, 0):
         with warnings.catch_warnings(record=True) as caught:
@@ -88,8 +87,7 @@ def test_warns_once_unless_cv_is_given():
         assert sum(w.category is DataWarning for w in caught) == number
 
 
-@known_finding()
-@known_warning()
+@known("consecutive-frames", "no-gap", "folds-disagree", "independent-samples", "mismatch", "held-out-factor")
 def test_held_out_score_of_a_trajectory_stays_below_its_bound():
     # Its expectation is at most the sum of the slowest time scales: 1 + 1. Random folds test on neighbours of training
     # samples, and a mode that changes along the path as such seems four times as slow as any of the system.

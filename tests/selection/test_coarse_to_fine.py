@@ -22,7 +22,7 @@ from kdmaps.selection.scores import Score, jackknife_error
 from kdmaps.selection.search import _Sweep
 from kdmaps.spectrum.modes import Clock
 from kdmaps.summary import summarise
-from shared import adaptive, known_warning
+from shared import adaptive, known
 
 SETTINGS = {"n_components": 2, "n_features": 60, "random_state": 0}
 
@@ -136,7 +136,7 @@ def test_root_of_a_metric_has_a_floor():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("rotated", [False, True])
-@known_warning()
+@known("no-gap", "mismatch")
 def test_metric_shrinks_noise_coordinates(rotated):
     """A metric removes the effect of 38 coordinates of noise, for any rotation of the inputs."""
     rotation = 7 if rotated else None
@@ -239,7 +239,6 @@ class TestFourierFeaturesForManySamples:
         assert {(t.kernel, t.basis, t.stage) for t in asked} == {(best.kernel, "fourier", Stage.ALL_FOLDS)}
         assert best.regularization in asked[0].lambdas
 
-    @known_warning()
     def test_only_if_a_part_of_the_samples_is_searched(self, X, monkeypatch):
         calls, final = [], module._final
 

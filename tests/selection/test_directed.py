@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from kdmaps.utils.warn import muted
 from numpy.testing import assert_allclose
 from scipy.signal import lfilter
 
 import kdmaps
 from experiments.driven import rotating_ou
 from kdmaps.bases import BasisSpec
+from kdmaps.checks import muted
 from kdmaps.data.pairs import make_pairs
 from kdmaps.data.sources import ArraySource
 from kdmaps.forms.lagged import LaggedForm

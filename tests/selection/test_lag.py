@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from kdmaps.utils.warn import muted
 from numpy.testing import assert_allclose
 from scipy.signal import lfilter
 
 import kdmaps
-from kdmaps.exceptions import UnreliableModesWarning
+from kdmaps.checks import Outcome, muted
 from kdmaps.selection.lag import choose_lag
+from shared import checks, expects
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*relax within one lag:kdmaps.exceptions.UnreliableModesWarning")
 
@@ -48,7 +48,7 @@ def test_observation_noise_needs_longer_lags():
 
 def test_warns_of_shuffled_frames():
     X = np.random.default_rng(0).permutation(ou(3000, 0.02, 0))
-    with pytest.warns(UnreliableModesWarning, match="longer than a lag of 1 frame"):
+    with expects("no-memory"):
         lag, found = choose_lag(X)
     assert lag == 1
     assert found.plateau is None
@@ -56,14 +56,18 @@ def test_warns_of_shuffled_frames():
 
 def test_warns_without_a_plateau():
     X = ou(4000, 0.05, 0) + np.random.default_rng(9).standard_normal((4000, 1))
-    with pytest.warns(UnreliableModesWarning, match="found no plateau.* lag of 4 frames is used"):
+    with expects("lag-not-flat") as record:
         lag, _ = choose_lag(X, lags=[1, 2, 3, 4], n_components=1)
+    (check,) = checks(record)
+    assert (check.outcome, check.words["lag_frames"]) == (Outcome.FAILED, 4)
     assert lag == 4
 
 
 def test_says_if_the_trajectory_is_too_short():
-    with pytest.warns(UnreliableModesWarning, match="is inconclusive.* lag of 1 frame"):
+    with expects("lag-not-flat") as record:
         lag, found = choose_lag(ou(400, 0.02, 0), n_components=1)
+    (check,) = checks(record)
+    assert (check.outcome, check.words["lag_frames"]) == (Outcome.UNKNOWN, 1)
     assert lag == found.undecided == 1
     assert found.plateau is None
 

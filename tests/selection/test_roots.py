@@ -11,7 +11,7 @@ from kdmaps.forms.diffusion import DiffusionTensor
 from kdmaps.kernels import Gaussian
 from kdmaps.selection.candidate import Axes, Recipe, origin_of, plain_data
 from kdmaps.selection.roots import FLOOR, KNOTS, axis_root, axis_timescales
-from shared import known_warning
+from shared import known
 
 
 def equal(n):
@@ -111,7 +111,7 @@ def test_origins_survive_a_checkpoint():
     assert origin_of(plain_data(recipe)) == recipe
 
 
-@known_warning()
+@known("no-gap", "held-out-factor")
 @pytest.mark.parametrize("rotation", [None, 0])
 def test_a_well_among_many_idle_columns_is_found_from_few_samples(rotation):
     """SubR² was below 0.6 when the first metric came from an isotropic kernel; exact functions reach 0.9."""

@@ -14,9 +14,8 @@ from sklearn.model_selection import KFold
 
 import kdmaps
 from kdmaps import KernelSearchCV
-from kdmaps.exceptions import DataWarning
 from kdmaps.utils.files import sealed
-from shared import SMALL_SEARCH, known_warning
+from shared import SMALL_SEARCH, checks, expects, known
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +103,7 @@ def with_default(power):
     return lambda fold, power=power: -(float(fold.regularization) ** power)
 
 
-@known_warning("score landscape is flat")
+@known("flat")
 @pytest.mark.parametrize("make", [closure, with_default, Powered, lambda power: partial(powered, power=power)])
 def test_checkpoint_identifies_a_score_by_its_content(make, X, tmp_path):
     """A function of the same name with another constant gives other scores than the file."""
@@ -116,7 +115,7 @@ def test_checkpoint_identifies_a_score_by_its_content(make, X, tmp_path):
         KernelSearchCV(**settings, scoring=make(0.5)).fit(X)
 
 
-@known_warning("score landscape is flat")
+@known("flat")
 def test_checkpoint_identifies_module_variables_of_a_score(X, tmp_path, monkeypatch):
     settings = {**SMALL_SEARCH, "bandwidths": [1.0], "families": ["gaussian"], "checkpoint": tmp_path / "sweep.jsonl"}
     KernelSearchCV(**settings, scoring=by_module).fit(X)
@@ -153,7 +152,7 @@ def test_checkpoint_identifies_the_landmarks_of_the_second_basis(X, tmp_path):
         KernelSearchCV(**settings, landmarks="uniform").fit(X)
 
 
-@known_warning()
+@known("within-lag", "no-gap", "held-out-factor", "kernel-factor")
 def test_checkpoint_identifies_the_pairs_of_frames(X, tmp_path):
     settings = {**SMALL_SEARCH, "bandwidths": [1.0], "families": ["gaussian"], "checkpoint": tmp_path / "sweep.jsonl"}
     KernelSearchCV(**settings, lag=2).fit(X)
@@ -178,8 +177,9 @@ def test_changed_lines_are_evaluated_again(X, tmp_path):
     changed = lines[number].replace(repr(value), repr(value + 1000.0), 1)
     assert changed != lines[number]
     path.write_text("\n".join([header, *lines[:number], changed, *lines[number + 1 :]]))
-    with pytest.warns(DataWarning, match="1 of .* lines of the checkpoint .* were changed"):
+    with expects("changed-checkpoint") as record:
         resumed = KernelSearchCV(**settings).fit(X)
+    assert checks(record)[0].value == 1
     np.testing.assert_array_equal(resumed.cv_results_["selection_score"], whole.cv_results_["selection_score"])
 
 
@@ -200,7 +200,7 @@ def test_checkpoint_identifies_the_tensor(X, tmp_path):
         KernelSearchCV(**SMALL_SEARCH, diffusion=lambda x: 2 + x[:, 0] ** 2, checkpoint=path).fit(X)
 
 
-@known_warning("score landscape is flat")
+@known("flat")
 def test_checkpoint_identifies_the_weights(X, tmp_path):
     """The bandwidths are given, so only the digest of the checkpoint distinguishes the searches."""
     path, settings = tmp_path / "sweep.jsonl", {**SMALL_SEARCH, "bandwidths": [1.0, 2.0], "max_extensions": 0}
@@ -233,7 +233,7 @@ def interruptible():
 
 @pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("n_jobs", [1, 2])
-@known_warning("score landscape is flat")  # the score does not look at the kernel
+@known("flat")  # the score does not look at the kernel
 @pytest.mark.slow
 def test_interrupt_is_raised_and_finished_candidates_are_kept(X, tmp_path, n_jobs, monkeypatch):
     path, calls = tmp_path / "sweep.jsonl", []

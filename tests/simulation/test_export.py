@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 
 import kdmaps
 from kdmaps.simulation import AlignedPositions, Distance, KolmogorovBias, Torsion, as_jax, descriptors, plumed_input
-from shared import kernels, known_warning
+from shared import kernels, known
 
 KERNELS = kernels(
     "gaussian",
@@ -36,7 +36,7 @@ def X():
 @pytest.mark.slow
 @pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
 @pytest.mark.parametrize("basis", ["fourier", "random-phase", "landmarks"])
-@known_warning("have the same time scale")  # with the rough Laplacian kernel
+@known("no-gap")  # with the rough Laplacian kernel
 def test_jax_function_is_the_mode(X, basis, kernel):
     model = make(basis=basis, kernel=kernel).fit(X)
     points = X[:20] + 0.1
@@ -64,7 +64,7 @@ def test_plumed_input_computes_the_mode(X, basis):
     assert_allclose(values["slow"], model.transform(X)[:, 1], atol=1e-9)
 
 
-@known_warning()  # of a small fit of noise
+@known("mismatch")  # of a small fit of noise
 def test_plumed_input_computes_columns():
     """From positions: two distances and a torsion, with atoms counted from 1."""
     positions = frames()

@@ -10,7 +10,7 @@ from scipy.special import logsumexp
 from kdmaps.exceptions import DataWarning
 from kdmaps.simulation import boltzmann_weights, effective_sample_size, metadynamics_weights, umbrella_weights
 from kdmaps.simulation.weights import _check_overlap
-from shared import wide_map
+from shared import checks, expects, wide_map
 
 
 def test_rates_of_reweighted_samples():
@@ -28,8 +28,11 @@ def test_effective_sample_size_and_its_warning():
     weights = boltzmann_weights(5.0 + np.log([1.0, 2.0, 3.0]), kT=1.0)
     assert_allclose(weights, [0.5, 1.0, 1.5])
     assert_allclose(boltzmann_weights(2.5 * np.log([1.0, 2.0, 3.0]), kT=2.5), weights)
-    with pytest.warns(DataWarning, match=r"1\.0 effective samples of 1000"):
+    with expects("effective-samples") as record:
         boltzmann_weights(np.r_[np.zeros(999), 100.0], kT=1.0)
+    (check,) = checks(record)
+    np.testing.assert_allclose(check.value, 1, atol=0.05)
+    assert check.words["rows"] == 1000
 
 
 def test_only_differences_of_energy_matter():
@@ -111,7 +114,7 @@ def test_many_windows_converge_in_a_few_steps():
     assert calls.call_count <= 40  # BFGS took thousands
     biased = weights[:, None] * np.exp(-energies)
     assert_allclose((200 * biased / biased.sum(axis=0)).sum(axis=1), 1, atol=1e-6)
-    with mock.patch("kdmaps.simulation.weights.MAX_STEPS", 2), pytest.warns(DataWarning, match="did not converge"):
+    with mock.patch("kdmaps.simulation.weights.MAX_STEPS", 2), expects("windows-converge"):
         umbrella_weights(energies, window, 1.0)
 
 
@@ -146,8 +149,9 @@ def test_windows_without_overlap():
     with mock.patch("kdmaps.simulation.weights.MAX_ERROR", 1.25 * spread):  # 5 % of the spread of 200, as much of H
         _check_overlap(shares, np.arange(2))
     for c, shift in ((5.0, 0.0), (30.0, 7.0)):
-        with pytest.warns(DataWarning, match="Windows 0 and 1 hardly overlap"):
+        with expects("overlap") as record:
             umbrella_weights(draw(c)[0] + [0.0, shift], window, 1.0)
+        assert (checks(record)[0].words["first"], checks(record)[0].words["second"]) == (0, 1)
 
 
 def test_one_window_is_a_static_bias():
@@ -157,10 +161,12 @@ def test_one_window_is_a_static_bias():
 
 def test_warns_if_a_few_frames_dominate():
     energy = np.r_[np.zeros(999), 100.0]
-    with pytest.warns(DataWarning, match=r"1\.0 effective samples of 1000"):
+    with expects("effective-samples") as record:
         metadynamics_weights(energy, np.zeros((1000, 4)), 1.0, 10.0)
-    with pytest.warns(DataWarning, match=r"1\.0 effective samples of 1000"):
+    np.testing.assert_allclose(checks(record)[0].value, 1, atol=0.05)
+    with expects("effective-samples") as record:
         umbrella_weights(energy[:, None], np.zeros(1000, int), 1.0)
+    np.testing.assert_allclose(checks(record)[0].value, 1, atol=0.05)
 
 
 def test_invalid_arguments_of_other_weights():

@@ -7,13 +7,18 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from spectra import moments_of, positive, with_spectrum
 
+from kdmaps.checks import Phrase, Subject, or_fewer
 from kdmaps.exceptions import UnresolvedModesWarning
-from kdmaps.spectrum.modes import Clock, agreement_check, or_fewer
+from kdmaps.spectrum.modes import Clock, agreement_check
 from kdmaps.spectrum.pencil import find_modes
 
 
-def texts(modes):
-    return [str(warning) for warning in modes.warnings()]
+def warned(modes):
+    return [check for check in modes.checks if check.warns]
+
+
+def warned_codes(modes):
+    return [check.code for check in warned(modes)]
 
 
 @given(st.lists(st.integers(1, 3), min_size=1, max_size=4), st.integers(0, 100))
@@ -24,21 +29,23 @@ def test_degenerate_clusters(multiplicities, seed):
     expected = np.split(np.arange(len(times)), np.cumsum(multiplicities)[:-1])
     assert [c.tolist() for c in modes.clusters] == [e.tolist() for e in expected]
     assert_allclose(modes.eigenvalues, times, rtol=1e-9)
-    assert not modes.warnings()
+    assert not warned(modes)
 
 
 def test_cut_through_a_cluster():
     moments = with_spectrum([1.0, 0.5, 0.5, 0.5, 0.1])
-    assert "Modes 3 and 4 have the same time scale" in texts(find_modes(moments, None, 3, 1e-9))[0]
-    assert not find_modes(moments, None, 4, 1e-9).warnings()
+    (check,) = warned(find_modes(moments, None, 3, 1e-9))
+    assert (check.code, check.words["last"], check.words["after"]) == ("no-gap", 3, 4)
+    assert not warned(find_modes(moments, None, 4, 1e-9))
     assert_allclose(find_modes(moments, None, 2, 1e-9).gap, 1, rtol=1e-9)
 
 
 @pytest.mark.parametrize(("times", "space"), [([1.0, 1.0], "mode 1"), ([2.0, 1.0, 1.0], "first 2 modes")])
 def test_missing_gap_names_the_arbitrary_space(times, space):
-    (warning,) = texts(find_modes(with_spectrum(times), None, len(times) - 1, 1e-9))
-    assert "(gap 1.000)" in warning
-    assert f"{space} is partly arbitrary" in warning
+    (check,) = warned(find_modes(with_spectrum(times), None, len(times) - 1, 1e-9))
+    assert check.code == "no-gap"
+    assert_allclose(check.value, 1, atol=5e-4)
+    assert check.words["space"].endswith(space)
 
 
 def test_the_smaller_gap_is_checked():
@@ -58,25 +65,26 @@ def test_only_many_samples_distinguish_close_eigenvalues():
     for count, n_clusters in ((5_000, 1), (50_000, 2)):
         modes = find_modes(with_spectrum(times, count=count), None, 2, 1e-9)
         assert len(modes.clusters) == n_clusters
-    assert "same time scale" in texts(find_modes(with_spectrum(times, count=5_000), None, 1, 1e-9))[0]
-    assert not find_modes(with_spectrum(times, count=50_000), None, 1, 1e-9).warnings()
+    assert warned_codes(find_modes(with_spectrum(times, count=5_000), None, 1, 1e-9)) == ["no-gap"]
+    assert not warned(find_modes(with_spectrum(times, count=50_000), None, 1, 1e-9))
 
 
 def test_ill_conditioned():
     moments = moments_of(positive(0, 10), positive(1, 10, 1e14))
-    assert any("condition number" in text for text in texts(find_modes(moments, None, 2, 1e-15)))
-    assert not any("condition number" in text for text in texts(find_modes(moments, None, 2, 1e-3)))
+    assert "condition" in warned_codes(find_modes(moments, None, 2, 1e-15))
+    assert "condition" not in warned_codes(find_modes(moments, None, 2, 1e-3))
 
 
 def test_too_few_samples():
     times = np.r_[3.0, 1.5, np.full(40, 0.4)]
     # Effective ranks tr/μ_1 = 6.8 and tr/μ_2 = 13.7: √(6.8/n), √(13.7/n) > 1/2 for n < 27 and n < 55.
-    (few,) = texts(find_modes(with_spectrum(times, count=40), None, 2, 1e-9))
-    assert few.startswith("40 effective samples do not resolve mode 2 (")
-    assert f"{np.sqrt(times.sum() / 1.5 / 40):.2f}" in few
-    fewer = texts(find_modes(with_spectrum(times, count=20), None, 2, 1e-9))
-    assert "20 effective samples do not resolve mode 1 and the modes after it" in fewer[0]
-    assert not find_modes(with_spectrum(times, count=2000), None, 2, 1e-9).warnings()
+    (few,) = warned(find_modes(with_spectrum(times, count=40), None, 2, 1e-9))
+    assert (few.code, few.words["samples"], few.words["first"], few.words["after"]) == ("unresolved", 40, 2, "")
+    assert_allclose(few.words["error"], np.sqrt(times.sum() / 1.5 / 40), rtol=1e-6)
+    fewer = warned(find_modes(with_spectrum(times, count=20), None, 2, 1e-9))[0]
+    assert (fewer.code, fewer.words["samples"], fewer.words["first"]) == ("unresolved", 20, 1)
+    assert fewer.words["after"]
+    assert not warned(find_modes(with_spectrum(times, count=2000), None, 2, 1e-9))
 
 
 def test_modes_by_time_scale():
@@ -95,41 +103,41 @@ def test_a_check_fails_exactly_with_its_warning(count):
     """Values and limits of the table, computed here from the spectrum."""
     times = np.r_[3.0, 1.5, np.full(40, 0.4)]
     modes = find_modes(with_spectrum(times, count=count), None, 2, 1e-9)
-    checks = {check.what.partition(",")[0]: check for check in modes.checks()}
+    checks = {check.code: check for check in modes.checks}
     error = np.sqrt(times.sum() / 1.5 / count)
-    sampling = checks["relative sampling error of eigenvalue 2"]
-    assert (sampling.value, sampling.limit) == (f"{error:.3g}", "at most 0.5")
+    sampling = checks["unresolved"]
+    assert (sampling.filled["mode"], sampling.bound) == (2, "at most 0.5")
+    assert_allclose(sampling.filled["value"], error, rtol=1e-6)
     assert sampling.passed == (error <= 0.5)
-    assert isinstance(sampling.warning, UnresolvedModesWarning) == (error > 0.5)
-    gap = checks["gap after the last mode"]
+    gap = checks["no-gap"]
     smallest = min(1 + 4 / np.sqrt(count), 1.35)  # rates that differ by a third are not degenerate
-    assert (gap.value, gap.limit) == ("3.75", f"at least {smallest:.4g} with {count:,} effective samples")
+    assert (gap.shown, gap.bound) == ("3.75", f"at least {smallest:.4g} with {count:,} effective samples")
     assert gap.passed
-    assert [type(warning) for warning in modes.warnings()] == [UnresolvedModesWarning] * int(error > 0.5)
+    assert [check.category for check in warned(modes)] == [UnresolvedModesWarning] * int(error > 0.5)
 
 
 def test_which_checks_are_estimates():
-    checks = find_modes(with_spectrum([3.0, 2.0, 1.0]), None, 2, 1e-9).checks()
-    assert [check.what.split()[0] for check in checks if check.estimate] == ["relative", "regularization"]
+    checks = find_modes(with_spectrum([3.0, 2.0, 1.0]), None, 2, 1e-9).checks
+    assert [check.code for check in checks if check.rule.subject is Subject.ESTIMATE] == ["unresolved", "ridge"]
 
 
 def test_regularization_that_outweighs_the_energy():
     # λR is 4 and 8 times the energy of these two modes: Σ = 1 and L = diag(1, ½) in the basis of R = 1.
     moments = moments_of(np.eye(2), np.diag([1.0, 0.5]))
-    check = next(check for check in find_modes(moments, None, 2, 4.0).checks() if "regularization" in check.what)
-    assert (check.what, check.value) == ("regularization relative to the energy of mode 1", "8")
-    assert "weighs 8 times" in str(check.warning)
+    (check,) = [check for check in find_modes(moments, None, 2, 4.0).checks if check.code == "ridge"]
+    assert (check.what, check.shown) == ("regularization relative to the energy of mode 1", "8")
+    assert check.words["times"] == "8"
     tiny = moments_of(np.eye(2), 1e-300 * np.eye(2))
-    assert "weighs 4e+300 times" in "".join(str(check.warning) for check in find_modes(tiny, None, 2, 4.0).checks())
+    (check,) = [check for check in find_modes(tiny, None, 2, 4.0).checks if check.code == "ridge"]
+    assert check.words["times"] == "4e+300"
 
 
 def test_folds_that_disagree():
     assert agreement_check(0.8).passed
     check = agreement_check(0.75, suggested=3)
-    assert (check.value, check.limit) == ("0.750", "at least 0.8")
-    assert "cosine 0.75" in str(check.warning)
-    assert "(suggested: 3)" in str(check.warning)
-    assert "suggested" not in str(agreement_check(0.75).warning)
+    assert (check.shown, check.bound) == ("0.750", "at least 0.8")
+    assert check.words["suggested"] == Phrase("suggested", {"suggested": 3})
+    assert not agreement_check(0.75).words["suggested"].say()
 
 
 def lagged(timescales, lag):
@@ -150,10 +158,10 @@ def lagged(timescales, lag):
 )
 def test_remedies_for_modes_faster_than_the_lag(timescales, lag, remedy):
     """No lag is shorter than one frame, and there are no fewer modes than one."""
-    (check,) = [check for check in lagged(timescales, lag).checks() if "shortest time scale" in check.what]
-    assert remedy in str(check.warning)
+    (check,) = [check for check in lagged(timescales, lag).checks if check.code == "within-lag"]
+    assert remedy in check.say()
 
 
 @pytest.mark.parametrize(("before", "words"), [(0, ""), (1, " or fewer n_components (at most 1)")])
 def test_fewer_modes_are_suggested_if_some_are_left(before, words):
-    assert or_fewer(before) == words
+    assert or_fewer(before).say() == words

@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 import kdmaps
 from kdmaps.utils import threads as threads_module
 from kdmaps.utils.threads import map_reduce, n_threads, one_blas_thread, slices
-from shared import SMALL_SEARCH, known_warning
+from shared import SMALL_SEARCH
 
 
 def blas():
@@ -77,7 +77,6 @@ def test_an_error_restores_the_number():
 
 
 @pytest.mark.usefixtures("two_threads")
-@known_warning()
 def test_concurrent_searches_restore_threads_and_filters(tmp_path):
     """Rates equal the rates of a single search, for data in memory and in text files."""
     X = kdmaps.problems.load("ou2d-4").sample(200, random_state=0)
@@ -98,7 +97,6 @@ def test_concurrent_searches_restore_threads_and_filters(tmp_path):
     np.testing.assert_allclose(rates, [alone] * 4, rtol=1e-6)
 
 
-@known_warning()
 def test_a_search_sets_no_warning_filter():
     """If two threads each set a filter, one of the filters would remain."""
     filters, seen = list(warnings.filters), []

@@ -297,20 +297,20 @@ class Check:
         rule = RULES.get(stored["code"])
         if rule is None:
             return None
-        words = {name: _phrase(word) for name, word in stored.get("words", {}).items()}
-        value, interval = stored["value"], stored.get("interval")
+        words = {name: _restored(word) for name, word in stored.get("words", {}).items()}
+        interval = stored.get("interval")
         return Check(
             rule,
-            np.nan if value is None else np.array(value, dtype=float)[()],
-            stored.get("limit"),
-            tuple(stored.get("where", ())),
+            np.array(_restored(stored["value"]), dtype=float)[()],
+            _restored(stored.get("limit")),
+            tuple(_restored(stored.get("where", []))),
             words,
-            None if interval is None else (np.array(interval[0]), np.array(interval[1])),
+            None if interval is None else (np.array(_restored(interval[0])), np.array(_restored(interval[1]))),
         )
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as JSON can hold it; NaN is None, infinity a text."""
+    """Return a value as JSON can hold it, which knows neither NaN nor infinity."""
     if isinstance(value, Phrase):
         return {"phrase": value.name, "words": {name: _plain(word) for name, word in value.words.items()}}
     if isinstance(value, np.ndarray | np.generic):
@@ -318,17 +318,20 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
     if isinstance(value, float) and not np.isfinite(value):
-        return None if np.isnan(value) else str(value)
+        return {"number": str(value)}
     return value
 
 
-def _phrase(stored: Any) -> Any:
-    if stored in ("inf", "-inf"):
-        return float(stored)
+def _restored(stored: Any) -> Any:
+    """Invert `_plain`, but for tuples and arrays, which are lists."""
+    if isinstance(stored, list):
+        return [_restored(item) for item in stored]
     if not isinstance(stored, dict):
         return stored
+    if "number" in stored:
+        return float(stored["number"])
     known = stored.get("phrase", "") in PHRASES
-    return Phrase(stored["phrase"], {k: _phrase(v) for k, v in stored["words"].items()}) if known else Phrase("")
+    return Phrase(stored["phrase"], {k: _restored(v) for k, v in stored["words"].items()}) if known else Phrase("")
 
 
 class Checks(Sequence[Check]):

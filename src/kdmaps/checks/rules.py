@@ -104,7 +104,7 @@ ONE_HOT_COLUMNS = _rule(
 )
 SCALES = _rule(
     "scales",
-    "ratio of the largest to the smallest standard deviation of a column",
+    "ratio of the largest to the smallest standard deviation of a column, where scales have a gap",
     "Column {large} of X varies {ratio} times as much as column {small}, which hardly contributes to distances; modes "
     "along it appear fast.",
     "In a table of measurements, set {standardize:True}; for coordinates of a diffusion, give their diffusion "

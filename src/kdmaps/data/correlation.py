@@ -29,6 +29,12 @@ MIN_RETURNS = 10
 STRETCH, ROUGH = 20, 0.5
 #: Minimum number of rows for any statement about their order.
 MIN_ROWS = 20
+#: Independent walkers have hardly any correlation between the multiples of their number; a periodic signal has, with a
+#: mean square of a quarter (a sine of period 3) to 1 (period 2) of that at its period.
+PERIODIC = 0.2
+#: The median step of the last tenth of a column that settles, relative to the first tenth: less than e^-2.3, as of a
+#: decay over three relaxation times. A time proceeds.
+SETTLED = 0.1
 #: Lags whose correlation reaches this fraction of the largest count as equally strong; the first is the period.
 NEARLY = 0.8
 
@@ -118,18 +124,27 @@ def order_of(X: np.ndarray, spacing: float = 1.0) -> Order:
     if n < MIN_ROWS or not columns.size:
         return Order()
     picked = np.unique(np.linspace(0, len(columns) - 1, SEARCHED_COLUMNS).astype(int))
-    by_lag = np.max([autocorrelation(ranks[:, j], n_lags=1 + n // 4) for j in picked], axis=0)[1:]
+    by_column = np.array([autocorrelation(ranks[:, j], n_lags=1 + n // 4)[1:] for j in picked])
+    by_lag = by_column.max(axis=0)
     at_one = np.mean(ranks[1:] * ranks[:-1], axis=0)  # of all columns
     by_lag[0] = at_one.max()
     period = 1 + int(np.argmax(by_lag >= NEARLY * by_lag.max()))
     if period > 1 and by_lag[period - 1] > ANY_LAG / np.sqrt(n) and by_lag[0] < by_lag[period - 1] / 2:
-        return Order(period, _longest_time(X, columns[picked], period) * spacing)
+        walkers = 1 if _is_periodic(by_column, period) else period
+        return Order(walkers, _longest_time(X, columns[picked], walkers) * spacing)
     if by_lag[0] > NEXT_ROW / np.sqrt(n):
         slowest = columns[np.argsort(-at_one)]
         time = _longest_time(X, slowest, 1)
         sorted_rows = MIN_RETURNS * time > n and all(_is_rough(X[:n, j]) for j in slowest[:TIMED_COLUMNS])
         return Order(1, time * spacing, sorted_rows) if time >= LEAST_TIME else Order()
     return Order()
+
+
+def _is_periodic(correlations: np.ndarray, period: int) -> bool:
+    """Return whether the column with the strongest correlation at a period is correlated at shorter lags, too."""
+    strongest = correlations[np.argmax(correlations[:, period - 1])]
+    between = strongest[: period - 1]
+    return bool(np.mean(between**2) > PERIODIC * strongest[period - 1] ** 2)
 
 
 def _is_rough(x: np.ndarray) -> bool:
@@ -144,7 +159,7 @@ def _is_rough(x: np.ndarray) -> bool:
 
 
 def is_clock(x: np.ndarray) -> bool:
-    """Return whether a column is a time or an index: monotonic, or with more than 90 % of its steps equal.
+    """Return whether a column is a time or an index: monotonic without settling, or with 90 % of its steps equal.
 
     A time may stand still (walkers with the same time) and restart (a trajectory in several pieces).
     """
@@ -161,9 +176,16 @@ def _regularity(x: np.ndarray) -> float:
     if len(x) < MIN_ROWS or len(moving) < MIN_ROWS // 2:
         return -1.0
     if (moving > 0).all() or (moving < 0).all():
-        return 1.0
+        return 0.0 if _settles(moving) else 1.0
     usual = np.median(moving)
     return float(np.mean(np.abs(moving - usual) <= 1e-6 * np.abs(usual)))
+
+
+def _settles(steps: np.ndarray) -> bool:
+    """Return whether steps become small, as those of a state variable that relaxes."""
+    tenth = max(1, len(steps) // 10)
+    first, last = (np.median(np.abs(some)) for some in (steps[:tenth], steps[-tenth:]))
+    return bool(last < SETTLED * first)
 
 
 def _ranks(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -19,6 +19,9 @@ MAX_ROWS_NAMED = 5
 #: A column with at most this many distinct values is discrete if there are ten or more rows for each. Modes are then
 #: steps between the values, which cost no energy: on a rounded double well 47 values give rates of 0, 84 correct ones.
 FEW_VALUES, ROWS_PER_VALUE = 50, 10
+#: Scales of different units have a gap of this factor between them. Those of principal components, or of the fast and
+#: slow coordinates of one system, fall by small steps.
+SCALE_GAP = 10.0
 #: Share of repeated rows above which random folds test on training samples.
 MANY_COPIES = 0.01
 #: A row is an outlier if fewer than `COMPANY` others are closer than the limit: twice the median distance between rows
@@ -117,6 +120,19 @@ class CheckedRows:
             return np.array([], dtype=int)
         return binary
 
+    @cached_property
+    def turns(self) -> dict[int, str]:
+        """Columns with the range of a turn, up to both ends, and the turn."""
+        # Few columns have this range.
+        wide = np.flatnonzero(np.ptp(self.head, axis=0) > (1 - 2 * REACHED) * 2 * np.pi)
+        ranges = {int(j): _turn(self.head[:, j]) for j in wide if j not in self.clocks and j not in self.discrete}
+        return {j: turn for j, turn in ranges.items() if turn is not None}
+
+    @cached_property
+    def angles(self) -> list[int]:
+        """Columns that are evidently angles."""
+        return [j for j, turn in self.turns.items() if _wraps(self, j, TURNS[turn])]
+
     def _is_index(self, j: int) -> bool:
         """Return whether a column is a permutation of consecutive integers, such as the index of shuffled rows."""
         head, n = self.head[:, j], len(self.X)
@@ -164,14 +180,16 @@ def one_hot_columns(data: CheckedRows) -> Check:
 
 
 def scales(data: CheckedRows) -> Check:
-    """Find columns whose standard deviations differ by orders of magnitude."""
+    """Find columns whose standard deviations differ by orders of magnitude; angles are found by another check."""
     with np.errstate(over="ignore", invalid="ignore"):  # fits refuse values that overflow
         deviations = data.head.std(axis=0)
-    varying = np.setdiff1d(np.flatnonzero(deviations > 0), data.clocks)
+    varying = np.setdiff1d(np.flatnonzero(deviations > 0), [*data.clocks, *data.angles])
     spread = deviations[varying]
     if varying.size < 2:
         return Check(rules.SCALES, 1.0)
-    ratio = float(spread.max() / spread.min())
+    ordered = np.sort(spread)
+    apart = bool(np.any(ordered[1:] / ordered[:-1] >= SCALE_GAP))
+    ratio = float(ordered[-1] / ordered[0]) if apart else 1.0
     large, small = data.label(varying[[spread.argmax(), spread.argmin()]])
     words = {"large": large, "small": small, "ratio": rounded(ratio, 1)}
     return Check(rules.SCALES, ratio, where=(large, small), words=words)
@@ -179,12 +197,8 @@ def scales(data: CheckedRows) -> Check:
 
 def wrapped_angles(data: CheckedRows) -> Check:
     """Find angles that reach both ends of a turn; a note if nothing but their range shows that they are angles."""
-    # Few columns have the range of a turn.
-    wide = np.flatnonzero(np.ptp(data.head, axis=0) > (1 - 2 * REACHED) * 2 * np.pi)
-    turns = {int(j): turn for j in wide if (turn := _turn(data.head[:, j])) is not None}
-    columns = [j for j in turns if j not in data.clocks and j not in data.discrete]
-    evident = [j for j in columns if _wraps(data, j, TURNS[turns[j]])]
-    shown = evident or columns
+    turns = data.turns
+    shown = data.angles or [*turns]
     if not shown:
         return data.of_columns(rules.ANGLES, [])
     labels = data.label(shown)
@@ -194,7 +208,8 @@ def wrapped_angles(data: CheckedRows) -> Check:
         "degrees": ", degrees=True" if any("π" not in turns[j] for j in shown) else "",
         "listed": ",".join(map(str, labels)),
     }
-    return data.of_columns(rules.ANGLES if evident else rules.POSSIBLE_ANGLES, shown, **words)
+    rule = rules.ANGLES if data.angles else rules.POSSIBLE_ANGLES
+    return data.of_columns(rule, shown, **words)
 
 
 def _wraps(data: CheckedRows, j: int, turn: tuple[float, float]) -> bool:

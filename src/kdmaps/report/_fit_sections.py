@@ -12,7 +12,7 @@ from sklearn.base import clone
 
 from kdmaps import plotting
 from kdmaps.checks import muted
-from kdmaps.data.correlation import trajectories_of
+from kdmaps.data.correlation import LEAST_TIME, trajectories_of
 from kdmaps.data.sources import ArraySource
 from kdmaps.forms.diffusion import Factor
 from kdmaps.plotting.common import draw_phase
@@ -112,9 +112,11 @@ def times(subject: Subject) -> Section:
     if known is None and not directed:
         sentences.append("For intervals, pass the result of `kdmaps.uncertainty.bootstrap` as `uncertainty`.")
     elif known is not None:
+        time = known.correlation_time  # at least 1, and about 1 for independent rows
+        correlated = f"; the modes decorrelate within about {time:.3g} samples" if time >= LEAST_TIME else ""
         sentences.append(
-            f"Intervals from a bootstrap of {known.n_blocks} blocks of {known.block_length} samples or more; the modes "
-            f"decorrelate within about {known.correlation_time:.3g} samples. The intervals cover the sampling error "
+            f"Intervals from a bootstrap of {known.n_blocks} blocks of {known.block_length} samples or "
+            f"more{correlated}. The intervals cover the sampling error "
             "for the chosen kernel. The uncertainty of direction is an upper confidence bound on the angle between a "
             "mode and the same mode of other samples."
         )

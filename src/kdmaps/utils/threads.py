@@ -1,4 +1,7 @@
-"""One thread per core: chunks of samples are given to Python threads whose work releases the interpreter lock."""
+"""One thread per core: chunks of samples are given to Python threads whose work releases the interpreter lock.
+
+Threads work in the context of their caller, so that checks made there reach its result (`kdmaps.checks.collected`).
+"""
 
 import os
 import threading
@@ -6,6 +9,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence, Sized
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, contextmanager
+from contextvars import copy_context
 from functools import cache
 from itertools import chain
 from typing import Any
@@ -123,7 +127,7 @@ def map_reduce(tasks: Iterable[Any], start: Callable[[], Any], step: Callable[[A
                 states.append(start())
             if len(pending[t]) > QUEUED:
                 pending[t].popleft().result()
-            pending[t].append(lanes[t].submit(step, states[t], task))
+            pending[t].append(lanes[t].submit(copy_context().run, step, states[t], task))
         for future in chain.from_iterable(pending):
             future.result()
     return states or [start()]
@@ -140,7 +144,7 @@ def map_ordered(tasks: Iterable[Any], work: Callable[[Any], Any]) -> Iterator[An
         for task in tasks:
             if len(pending) > QUEUED * workers:
                 yield pending.popleft().result()
-            pending.append(pool.submit(work, task))
+            pending.append(pool.submit(copy_context().run, work, task))
         while pending:
             yield pending.popleft().result()
 
@@ -165,7 +169,7 @@ def map_unordered(tasks: Sequence[Any], work: Callable[[Any], Any], n_workers: i
             return
         pool = ThreadPoolExecutor(n_workers)
         try:
-            futures = {pool.submit(run, task): number for number, task in enumerate(tasks)}
+            futures = {pool.submit(copy_context().run, run, task): number for number, task in enumerate(tasks)}
             for future in as_completed(futures):
                 yield futures[future], future.result()
         finally:
