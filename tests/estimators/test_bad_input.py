@@ -37,10 +37,10 @@ CASES = {
     "infinity in single precision": ({}, spoiled(np.inf).astype(np.float32), {}, "contains infinity"),
     "no samples": ({}, np.empty((0, 2)), {}, r"Found array with 0 sample\(s\)"),
     "no columns": ({}, np.empty((5, 0)), {}, r"Found array with 0 feature\(s\)"),
-    "one dimension": ({}, X[:, 0], {}, "Expected 2D array, got 1D array"),
+    "one dimension": ({}, X[:, 0], {}, "one dimension"),
     "three dimensions": ({}, X[None], {}, "dim 3"),
-    "one sample": ({}, X[:1], {}, r"X has 1 sample\(s\)"),
-    "too few samples": ({"n_components": 4}, X[:4], {}, r"X has 4 sample\(s\) .* need at least 5"),
+    "one sample": ({}, X[:1], {}, r"1 sample\(s\) .* too few for 2 mode"),
+    "too few samples": ({"n_components": 4}, X[:4], {}, r"4 sample\(s\) .* too few for 4 mode"),
     "text": ({}, np.array([["a", "b"]] * 9, dtype=object), {}, "could not convert string to float"),
     "None in objects": ({}, np.array([[None, 1.0]] * 9, dtype=object), {}, "NaN"),
     "complex": ({}, X + 1j, {}, "Complex data not supported"),
@@ -100,7 +100,7 @@ CASES = {
         {"n_components": 2},
         X,
         {"sample_weight": np.r_[1.0, 1.0, np.zeros(N - 2)]},
-        r"X has 2 sample\(s\) \(of positive weight\)",
+        r"2 sample\(s\) \(of positive weight\) are too few",
     ),
     "no modes": ({"n_components": 0}, X, {}, "n_components must be a positive integer, got 0"),
     "a mode and a half": ({"n_components": 1.5}, X, {}, "n_components must be a positive integer, got 1.5"),
@@ -201,13 +201,13 @@ TABLE = "X must be a table of real numbers, one row per sample: "
 SAMPLES = {
     "words": (np.array([["a", "b"]] * N), f"{TABLE}could not convert"),
     "objects": (np.array([[{}, 1.0]] * N, dtype=object), f"{TABLE}float"),
-    "one dimension": (X[:, 0], f"{TABLE}Expected 2D array, got 1D array"),
+    "one dimension": (X[:, 0], "X must be .* one dimension"),
     "three dimensions": (X[None], f"{TABLE}Found array with dim 3"),
     "no samples": (X[:0], rf"{TABLE}Found array with 0 sample\(s\)"),
-    "complex": (X + 1j, rf"{TABLE}Complex data not supported\.$"),
+    "complex": (X + 1j, "Complex data not supported"),
     "ragged": ([[1.0, 2.0], [3.0]] * 30, f"{TABLE}setting an array element"),
     "nothing": (None, f"{TABLE}Expected 2D array"),
-    "named fields": (np.zeros(N, dtype=[("x", float), ("y", float)]), f"{TABLE}Cannot cast"),
+    "named fields": (np.zeros(N, dtype=[("x", float), ("y", float)]), "X must be .* one dimension"),
     "missing integers": (
         pd.DataFrame({"x": pd.array([None, *range(N - 1)], dtype="Int64"), "y": X[:, 1]}),
         r"X contains NaN in row\(s\) 0 ",
@@ -235,7 +235,7 @@ def test_rejects_time_steps_that_are_not_numbers(step):
 
 @pytest.mark.parametrize(
     ("samples", "message"),
-    [(X[:, 0], f"{TABLE}Expected 2D array, got 1D array instead. Reshape"), (spoiled(np.nan), r"NaN in row\(s\)")],
+    [(X[:, 0], "X must be .* one dimension. Reshape"), (spoiled(np.nan), r"NaN in row\(s\)")],
 )
 def test_samples_without_a_model(samples, message):
     with pytest.raises(ValueError, match=message):
@@ -388,7 +388,7 @@ def test_samples_are_never_written_to():
         ({"regularizations": [0.0]}, "regularizations must be positive"),
         ({"scoring": "accuracy"}, "Unknown scoring"),
         ({"n_components": 0}, "n_components must be a positive integer"),
-        ({"n_components": 60}, "too few for n_components|n_components=60"),
+        ({"n_components": 60}, "determine 60 mode"),
         ({"n_components": 61}, "exceeds n_features"),
         ({"bandwidths": "median"}, "bandwidths must be 'auto'"),
         ({"regularizations": "small"}, "regularizations must be positive"),

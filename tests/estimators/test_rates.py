@@ -159,7 +159,7 @@ def test_streams_have_no_folds(make):
 def test_folds_that_do_not_determine_the_modes():
     # Six distinct samples determine five modes; without one of them, four.
     X = np.repeat(np.random.default_rng(0).standard_normal((6, 2)), 10, axis=0)
-    with pytest.raises(ValueError, match="do not determine n_components=5"):
+    with pytest.raises(ValueError, match="do not determine 5 mode"):
         KernelDiffusionMap(5, rates="cross-fitted", cv=KFold(6), **SETTINGS).fit(X)
 
 

@@ -13,6 +13,7 @@ import kdmaps
 from kdmaps import KernelDiffusionMap, KernelSearchCV
 from kdmaps.bases import make_basis
 from kdmaps.data import ArraySource
+from kdmaps.exceptions import Undetermined
 from kdmaps.forms.diffusion import DiffusionTensor
 from kdmaps.forms.energy import EnergyForm, compute_moments
 from kdmaps.kernels import Gaussian, Mixture
@@ -381,7 +382,7 @@ def test_a_winner_of_a_grid_that_rounding_spoils_gives_way_to_the_next(monkeypat
 
     def modes_of(moments, ridge, n, regularization, center):
         if regularization == spoiled:
-            raise ValueError("The samples determine only 1 mode")
+            raise Undetermined("The samples determine only 1 mode")
         return solve(moments, ridge, n, regularization, center)
 
     monkeypatch.setattr(evaluation, "modes_of", modes_of)

@@ -11,6 +11,7 @@ import kdmaps
 from kdmaps import metrics
 from kdmaps.bases import FourierBasis, ModeBasis
 from kdmaps.diagnostics.relevance import gradient_products, metric_matrix
+from kdmaps.exceptions import Undetermined
 from kdmaps.kernels import Gaussian, Metric, Mixture
 from kdmaps.selection import coarse_to_fine as module
 from kdmaps.selection import search as search_module
@@ -79,7 +80,7 @@ def test_an_edge_is_reported(X, monkeypatch):
     monkeypatch.setattr(module, "WIDEST", 1.0)
     model = kdmaps.KernelSearchCV(**SETTINGS, families=["gaussian"]).fit(X)
     assert any("bandwidth" in text and "largest" in text for text in model.edges_)
-    assert any("edge" in text for text in summarise(model).reasons)
+    assert "edge" in [check.code for check in summarise(model).checks.notes]
 
 
 def test_tries_only_given_families_and_regularizations(X):
@@ -164,7 +165,7 @@ def test_undetermined_modes_give_no_metric(X, monkeypatch):
     """If rounding leaves fewer modes than a screened candidate has, the metric is None, without an error."""
 
     def too_few(*_):
-        raise ValueError("The samples determine only 1 mode")
+        raise Undetermined("The samples determine only 1 mode")
 
     monkeypatch.setattr("kdmaps.selection.training.modes_of", too_few)
     model = adaptive(**SETTINGS, refine=False).fit(X)

@@ -8,6 +8,7 @@ import pytest
 
 import kdmaps
 from kdmaps.bases import BasisSpec
+from kdmaps.exceptions import MemoryLimitError
 from kdmaps.selection.evaluation import SearchData
 from kdmaps.selection.plan import SearchPlan
 
@@ -91,7 +92,7 @@ def test_features_stay_within_the_memory_limit(X, fit, monkeypatch):
     def rows(loop, n_features, memory_limit):
         assert memory_limit == 64
         if n_features > 40:
-            raise ValueError("too small")
+            raise MemoryLimitError("too small")
 
     monkeypatch.setattr("kdmaps.selection.search.is_better", lambda *_: True)
     monkeypatch.setattr("kdmaps.selection.search.chunk_rows", rows)

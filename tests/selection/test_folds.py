@@ -220,7 +220,7 @@ def test_timescale_score_obeys_ky_fan():
 
 
 def test_bad_folds_are_refused(X):
-    with pytest.raises(ValueError, match="too few for n_components"):
+    with pytest.raises(ValueError, match="too few for 4 mode"):
         make_splits(3, X[:9], None, 4, 0)
     with pytest.raises(ValueError, match=r"gaps of 7 rows around them.*Use a shorter lag"):
         make_splits(BlockedKFold(3, gap=7), X[:20], None, 2, 0)
