@@ -90,8 +90,9 @@ def test_keep_columns_fits_a_time_column_with_warnings(data):
     page = (data / "out" / "report.html").read_text()
     assert warned(result.stderr) == ["time-or-index"]
     assert {"time-or-index", "angles", "outliers"} <= set(warned(page.partition('id="times"')[0]))
-    assert len(warned(result.stdout)) == 3
-    assert f"{len(warned(page)) - 3} more in" in result.stdout
+    assert len(warned(result.stdout)) <= 3
+    printed = set(warned(result.output))
+    assert f"{len(set(warned(page)) - printed)} more in" in result.stdout
 
 
 @pytest.mark.parametrize(("file", "options"), [("angles.csv", ()), ("degrees.csv", ("--degrees",))])
