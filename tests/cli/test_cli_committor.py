@@ -1,5 +1,7 @@
 """`kdmaps committor`."""
 
+import re
+
 import numpy as np
 import pytest
 from typer.testing import CliRunner
@@ -85,11 +87,11 @@ def test_inspect(stored):
     for name in ("flux", "rate", "reverse_rate", "mean_first_passage_time"):
         assert f"{getattr(model, f'{name}_'):.4g}" in shown
         assert "{:.4g} – {:.4g}".format(*getattr(model, f"{name}_interval_")) in shown
-    trust = model.trust_
-    for value in (trust.between, f"{trust.flux_samples:.0f}", f"{trust.optimism:.3f}", f"{trust.unevenness:.2g}"):
-        assert f": {value} (at" in shown
+    assert model.checks.headline() in shown
+    for _, value, _, outcome in model.checks.cells()[1]:  # the texts of both others are wrapped
+        assert re.search(rf"│\s*{re.escape(value)} │.*│\s*{outcome} │", shown)
     assert describe_kernel(model.kernel_) in " ".join(shown.split())
-    assert shown.count("Warning") == len(trust.reasons)
+    assert shown.count("Warning") == len(model.checks.warnings)
 
 
 @pytest.mark.parametrize("ending", ["csv", "npy"])

@@ -7,7 +7,7 @@ from sklearn.model_selection import GroupKFold
 import kdmaps
 from commands import GIVEN, given, run
 from kdmaps.data import gather, open_table
-from shared import adaptive, known, known_warning, topology
+from shared import adaptive, known, topology
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 
@@ -59,7 +59,7 @@ def test_tangent_spaces():
     assert_fitted(fit("--diffusion", "tangent"), model)
 
 
-@known_warning()
+@known("mismatch", "variance-samples")
 def test_stride_thins_tensors():
     assert_fitted(fit("--diffusion", "tensors.npy", "--stride", 2), given(diffusion=TENSORS[::2]).fit(X[::2]))
 

@@ -157,15 +157,17 @@ def test_inspect(data):
     result = run("inspect", data / "out" / "model.npz")
     assert result.exit_code == 0
     model = given().fit(X)
-    assert [row[1] for row in rows_of(result.stdout)] == [f"{t:.4g}" for t in model.timescales_]
+    rows = rows_of(result.stdout)
+    assert [row[1] for row in rows[:2]] == [f"{t:.4g}" for t in model.timescales_]
+    assert rows[2:] == model.checks.cells()[1]
+    assert model.checks.headline() in result.stdout
     assert "240 samples" in result.stdout
     assert "Columns: 2: x, y" in result.stdout
     assert f"numpy {np.__version__}" in result.stdout
-    modes = model.modes_
-    assert f"(at least {modes.smallest_gap:.4g} with 240 effective samples)" in result.stdout
-    assert f"Condition number of L+λR: {modes.condition_number:.2g} (at most 1e+12)" in result.stdout
-    error = np.sqrt(modes.effective_rank[1] / 240)
-    assert f"Relative sampling error of eigenvalue 2, √(effective rank/n): {error:.3g} (at most 0.5)" in result.stdout
+    shown = {row[0]: row[1:] for row in rows[2:]}
+    assert shown["condition number of L+λR"] == [f"{model.modes_.condition_number:.2g}", "at most 1e+12", "passed"]
+    error = np.sqrt(model.modes_.effective_rank[1] / 240)
+    assert shown["relative sampling error of eigenvalue 2, √(effective rank/n)"][0] == f"{error:.3g}"
 
 
 def test_inspect_a_kernel_in_a_metric(tmp_path):
@@ -376,13 +378,16 @@ def test_features_are_a_number_or_auto(data):
         assert "--features" in result.output
 
 
-def test_columns_of_different_scales_are_noted(tmp_path):
+def test_columns_of_different_scales_are_in_the_headline(tmp_path):
     np.save(tmp_path / "table.npy", X * [1.0, 500.0])
     noted = run("fit", tmp_path / "table.npy", *QUICK, "--out", tmp_path / "out")
     assert noted.exit_code == 0
-    assert "Note: Column 1 of X varies" in noted.stdout
+    assert warned(noted.stderr) == ["scales"]
+    assert warned(noted.stdout)[0] == "scales"
+    assert "Not reliable: " in noted.stdout
     given = run("fit", tmp_path / "table.npy", *QUICK, "--diffusion", "1,2.5e5", "--out", tmp_path / "given")
-    assert "Note:" not in given.stdout
+    assert "scales" not in warned(given.output)
+    assert "Not reliable" not in given.output
     np.save(tmp_path / "huge.npy", X * 1e200)
     refused = run("fit", tmp_path / "huge.npy", "--out", tmp_path / "huge")
     assert refused.exit_code == 2

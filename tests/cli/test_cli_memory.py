@@ -28,8 +28,7 @@ LITTLE_MEMORY = {
     "kdmaps.estimators.fit.PREVIEW_SAMPLES": 500,
     # Figures do not depend on the number of samples, and are slow while memory is traced.
     "kdmaps.report._page.SECTIONS": (_fit_sections.samples, _fit_sections.reproduction),
-    "kdmaps.report.text.find_states": lambda *_: None,
-    "kdmaps.report._subject.find_states": lambda *_: None,
+    "kdmaps.analysis.coarse_states": lambda *_, **__: None,
     "kdmaps.bases._base.CHUNK_BYTES": 2**17,
 }
 

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import warnings
 
 import numpy as np
 import pandas as pd
@@ -13,12 +12,9 @@ from typer.testing import CliRunner
 import kdmaps
 from commands import GIVEN, given, run, warned
 from kdmaps.cli import app
-from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.simulation import Distance, Torsion, descriptors, openmm_cv, plumed_input
 
 #: Small models, whose quality does not matter.
-pytestmark = pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
-
 X = kdmaps.problems.load("triplewell2d").sample(400, random_state=1)
 
 
@@ -28,10 +24,8 @@ def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("models")
     frame = pd.DataFrame(X, columns=["x", "y"])
     frame.assign(w=np.linspace(1, 2, 400)).to_csv(path / "data.csv", index=False)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UnreliableModesWarning)
-        given(n_features=60).fit(frame).save(path / "a.npz")
-        given(n_features=80, random_state=1).fit(frame).save(path / "b.npz")
+    given(n_features=60).fit(frame).save(path / "a.npz")
+    given(n_features=80, random_state=1).fit(frame).save(path / "b.npz")
     return path
 
 

@@ -8,6 +8,8 @@ import pytest
 from session import TUTORIALS, session
 from test_quickstart import differences
 
+from shared import known
+
 ROOT = Path(__file__).resolve().parents[2]
 matplotlib.use("Agg")
 #: The quick start is tested with a wheel; the first page shows the code of the README.
@@ -27,8 +29,8 @@ def python_blocks(page):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:The frames are not in equilibrium")  # the molecule, by 2.4 standard errors
-@pytest.mark.filterwarnings("ignore:Too few independent samples", "ignore:Intervals are probably too narrow")  # 6 ns
+@known("drift")  # of the molecule, by 2.4 standard errors
+@known("independent-samples", "few-blocks", "correlation-time")  # 6 ns
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_code_of_a_page_runs_and_prints_what_the_page_shows(page, tmp_path, monkeypatch):
     if page.stem == "molecule":

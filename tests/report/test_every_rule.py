@@ -217,6 +217,17 @@ def test_the_page_of_a_command_names_options(check, model):
     assert page.text.count(check.message(PYTHON)) == page.text.count(check.message(CLI)) or "--" in check.say(CLI)
 
 
+@pytest.mark.parametrize("value", [0.5, np.nan, np.inf, -np.inf, np.array([1.0, np.nan, np.inf])], ids=str)
+@pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
+def test_a_stored_check_is_the_same(rule, value):
+    check = Check(rule, value, np.inf, ("a", 3), words_of(rule))
+    stored = json.loads(json.dumps(check.to_dict(), allow_nan=False))
+    again = Check.from_dict(stored)
+    np.testing.assert_array_equal(again.value, check.value)
+    assert (again.limit, again.where, again.outcome) == (check.limit, check.where, check.outcome)
+    assert again.say() == check.say()
+
+
 # --- parts of a page --------------------------------------------------------------------------------------------------
 FAILED = check_of(RULES["few-blocks"], 3.0)
 

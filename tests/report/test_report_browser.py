@@ -1,14 +1,12 @@
 """The page in a browser: both widths, light and dark, mouse and keyboard, no messages in the console."""
 
-import warnings
-
 import numpy as np
 import pytest
 
 import kdmaps
 from kdmaps.checks import Check, rules
 from kdmaps.report import write_report
-from shared import GRID, known
+from shared import GRID, ignoring, known
 
 pytestmark = [pytest.mark.slow, known("no-gap", "within-lag")]
 
@@ -33,8 +31,7 @@ def trajectory(tmp_path_factory):
     path = tmp_path_factory.mktemp("trajectory") / "report.html"
     frames = kdmaps.problems.load("triplewell2d").simulate(8000, dt=0.05, random_state=0)[0]
     options = {"lag": "auto", "time_step": 0.05, "n_features": 60, "random_state": 0}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a short trajectory, as a test needs it
+    with ignoring("no-gap"):  # a short trajectory, as a test needs it
         write_report(kdmaps.KernelSearchCV(3, **GRID, **options).fit(frames), frames, path, unit="ns")
     return path
 
@@ -45,7 +42,8 @@ def report(X, search, tmp_path_factory):
     write_report(
         search, X, path, uncertainty=kdmaps.uncertainty.bootstrap(search, X, n_resamples=20),
         title="A title of many words & <tags>, with_one_very_long_name_that_has_no_place_to_break_at_all.parquet",
-        feature_names=["a coordinate with a rather long name", "y"], checks=[Check(rules.CONSTANT_COLUMNS, 1, where=("y",))],
+        feature_names=["a coordinate with a rather long name", "y"],
+        checks=[Check(rules.CONSTANT_COLUMNS, 1, where=("y",))],
     )  # fmt: skip
     return path
 

@@ -16,14 +16,13 @@ from kdmaps.certificates import cv_consistency
 from kdmaps.checks import Check, Outcome, rules
 from kdmaps.kernels import Metric, Mixture
 from kdmaps.report import render_report, write_report
-from shared import GRID, adaptive, known, known_warning
+from shared import GRID, adaptive, known
 
 # Pages of small fits: three modes of 300 samples, of a Gaussian law for which any wide kernel will do.
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.usefixtures("undrawn"),
-    known("no-gap"),
-    known("flat"),
+    known("no-gap", "flat"),
 ]
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&{{7*7}}"
@@ -190,7 +189,7 @@ def test_checks_of_a_search(X, search):
 
 
 @pytest.mark.parametrize("few", [40, 300])
-@known_warning()
+@known("no-gap", "unresolved")
 def test_failed_checks_are_marked(few, X):
     model = kdmaps.KernelDiffusionMap(4, n_features=60, bandwidth=2.5, random_state=0).fit(X[:few])
     modes, tree = model.modes_, Tree(render_report(model, X[:few]))
@@ -255,7 +254,7 @@ def test_pages_are_reproducible(drawn):
     assert drawn[0] == drawn[1]
 
 
-@known_warning()
+@known("unresolved")
 def test_given_kernel(X):
     few = X[:40]  # too few to distinguish modes 4 and 5
     model = kdmaps.KernelDiffusionMap(4, n_features=60, bandwidth=2.5, random_state=0).fit(few)
@@ -335,7 +334,7 @@ WEIGHT = np.random.default_rng(0).uniform(0, 2, 300)
     ],
     ids=lambda model: type(model).__name__,
 )
-@known_warning()
+@known("variance-samples")
 def test_program_with_weights_and_groups(model, given, X):
     """Also if the page did not receive them: the moments show weights, and the splitter needs groups."""
     model.fit(X, sample_weight=WEIGHT, groups=GROUPS)

@@ -6,7 +6,7 @@ import textwrap
 import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -15,9 +15,11 @@ from rich.text import Text
 from typer.core import TyperCommand, TyperGroup
 
 import kdmaps
-from kdmaps.checks import Check, Checks
-from kdmaps.exceptions import CheckWarning, KdmapsError
+from kdmaps.exceptions import CheckWarning, KdmapsError, Sayable
 from kdmaps.language import CLI
+
+if TYPE_CHECKING:
+    from kdmaps.checks import Check, Checks
 
 #: Exit codes other than 0: findings of `kdmaps check`, errors that the user can correct, and Ctrl-C (128 + SIGINT, the
 #: convention of shells).
@@ -120,12 +122,12 @@ def say(text: str, style: str = "", *, error: bool = False) -> None:
     console.print(Text(text, style), soft_wrap=True, highlight=False)
 
 
-def print_check(check: Check, *, error: bool = False) -> None:
+def print_check(check: Sayable, *, error: bool = False) -> None:
     """Print a failed check, with the address of its section of the documentation."""
     say(f"Warning: {check.say(CLI)} ({check.link})", "yellow", error=error)
 
 
-def print_warnings(checks: Checks, page: Path | None = None, printed: Iterable[Check] = ()) -> None:
+def print_warnings(checks: "Checks", page: Path | None = None, printed: Iterable["Check"] = ()) -> None:
     """Print the most harmful warnings, without those printed before; `page` has all, without a page all are printed."""
     before = {check.code for check in printed}
     warnings = [check for check in checks.warnings if check.code not in before]
@@ -143,7 +145,7 @@ def print_note(text: str, *, error: bool = False) -> None:
 
 def _show_warning(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
     """Print a warning of the library without the line of code that raised it."""
-    if isinstance(message, CheckWarning) and isinstance(message.check, Check):
+    if isinstance(message, CheckWarning):
         print_check(message.check, error=True)
     else:
         say(f"Warning: {message}", "yellow", error=True)

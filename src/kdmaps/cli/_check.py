@@ -6,7 +6,6 @@ from rich.table import Table
 from rich.text import Text
 
 import kdmaps
-from kdmaps.checks import Checks, Severity
 from kdmaps.cli._app import FOUND, app, say
 from kdmaps.cli._options import Files, with_files
 from kdmaps.language import CLI
@@ -16,6 +15,7 @@ from kdmaps.language import CLI
 @with_files("diffusion", "draw")
 def check(files: Files) -> None:
     """Check data for common mistakes. The exit code is 1 if there are findings other than notes."""
+    from kdmaps.checks import Checks, Severity
     from kdmaps.cli._reading import read_samples
     from kdmaps.estimators.cost import predicted_cost
 

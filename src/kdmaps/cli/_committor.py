@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import kdmaps
-from kdmaps.checks import Checks, muted
 from kdmaps.cli._app import app, print_table, print_warnings, say
 from kdmaps.cli._options import (
     BASES,
@@ -60,6 +59,7 @@ def committor(
     require_one_of(BASES, "--basis", basis)
     import numpy as np
 
+    from kdmaps.checks import Checks, muted
     from kdmaps.cli._reading import read_samples
     from kdmaps.estimators.committor import quantity_rows
     from kdmaps.estimators.model_files import write_model

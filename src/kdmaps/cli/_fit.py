@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import kdmaps
-from kdmaps.checks import Check, Severity
 from kdmaps.cli._app import app, print_check, print_note, print_table, print_warnings, say
 from kdmaps.cli._options import (
     BASES,
@@ -326,6 +325,7 @@ def _estimator(
 def _analyse(estimator: Any, samples: Samples, resamples: int, seed: int) -> Analysis:
     """Fit the estimator, with error bars and tests; mistakes that leave the fit without meaning are printed at once."""
     from kdmaps.analysis import Analysis
+    from kdmaps.checks import Check, Severity
 
     def show_errors(message: Warning | str, *_: Any, **__: Any) -> None:
         check = message.check if isinstance(message, CheckWarning) else None
@@ -350,6 +350,7 @@ def _analyse(estimator: Any, samples: Samples, resamples: int, seed: int) -> Ana
 
 def _show(analysis: Analysis, new: IndependentModes | None, unit: str | None, details: bool, page: Path) -> None:
     """Print the verdict, the time scales and a few lines; with details, how lag and kernel were chosen."""
+    from kdmaps.checks import Severity
     from kdmaps.report import text
     from kdmaps.summary import describe_independence, list_relevant, summarise
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import kdmaps
-from kdmaps.checks import Check, Checks, muted
 from kdmaps.cli._app import app, print_note, print_table, print_warnings, say
 from kdmaps.cli._options import (
     OUTPUT,
@@ -31,6 +30,7 @@ from kdmaps.utils.progress import reporting, stage
 if TYPE_CHECKING:
     import numpy as np
 
+    from kdmaps.checks import Check
     from kdmaps.data import ArraySource, Source, Table
     from kdmaps.dynamics import CoarseStates, Metastability, PassageTimes
     from kdmaps.estimators.transformer import ModeTransformer
@@ -338,6 +338,7 @@ def _passages(
     found: CoarseStates,
 ) -> tuple[PassageTimes, Metastability]:
     """Return passage times between states and their metastability; raise unless rows are frames."""
+    from kdmaps.checks import Checks, muted
     from kdmaps.cli._reading import groups_of, time_step_of
 
     groups = groups_of(files, table, len(rows.array))
@@ -419,6 +420,7 @@ def forecast(
     _require_table(out, force, NAMED_FORMATS)
     import numpy as np
 
+    from kdmaps.checks import Checks, muted
     from kdmaps.cli._reading import groups_of, open_files, time_step_of
     from kdmaps.data.correlation import trajectories_of
     from kdmaps.estimators.model_files import read_header
