@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from kdmaps.data.distances import OVERFLOW
 from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.spectrum.modes import or_fewer
+from kdmaps.utils.threads import one_blas_thread
 from kdmaps.utils.validation import checked_random_state, checked_samples
 from kdmaps.utils.warn import warn
 
@@ -119,6 +120,7 @@ class DiffusionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     timescales_: np.ndarray = field(init=False)
     embedding_: np.ndarray = field(init=False)
 
+    @one_blas_thread()
     def fit(self, X: ArrayLike, y: object = None) -> "DiffusionMap":
         """Compute the leading modes of the Markov operator of the samples.
 
@@ -164,6 +166,7 @@ class DiffusionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self._offset = mean / std * sign  # embedding_ + _offset is an eigenvector of P, embedding_ alone is not
         return self
 
+    @one_blas_thread()
     def transform(self, X: ArrayLike) -> np.ndarray:
         """Evaluate the modes at any points by the Nyström extension.
 

@@ -39,6 +39,7 @@ from kdmaps.utils.frames import aligned, records, with_ends
 from kdmaps.utils.notebook import TableCard
 from kdmaps.utils.numbers import rounded
 from kdmaps.utils.progress import track
+from kdmaps.utils.threads import one_blas_thread
 from kdmaps.utils.types import RandomStateLike, SamplesLike
 from kdmaps.utils.validation import checked_weight
 from kdmaps.utils.warn import muted, warn
@@ -105,6 +106,7 @@ class Uncertainty(TableCard):
         )
 
 
+@one_blas_thread()
 def bootstrap(
     model: ModeTransformer,
     X: SamplesLike,

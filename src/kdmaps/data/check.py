@@ -13,11 +13,13 @@ from kdmaps.data.pairs import ArrayPairs, PairSource
 from kdmaps.data.sources import PREVIEW_SAMPLES, ArraySource, Sample, Source
 from kdmaps.exceptions import DataWarning
 from kdmaps.utils.frames import column_names
+from kdmaps.utils.threads import one_blas_thread
 from kdmaps.utils.types import SamplesLike
 from kdmaps.utils.validation import checked_weight
 from kdmaps.utils.warn import warn
 
 
+@one_blas_thread()
 def check_data(
     X: SamplesLike, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
 ) -> list[Finding]:

@@ -29,7 +29,7 @@ from kdmaps.summary import show_interval
 from kdmaps.utils.frames import aligned, check_rows, join_rows, records, with_ends
 from kdmaps.utils.notebook import TableCard, card
 from kdmaps.utils.numbers import rounded
-from kdmaps.utils.threads import slices
+from kdmaps.utils.threads import one_blas_thread, slices
 from kdmaps.utils.types import RandomStateLike, SamplesLike
 from kdmaps.utils.warn import warn
 
@@ -126,6 +126,7 @@ class RateMatrix:
         return card(f"Rates between {len(self.labels)} states, by label", *self.cells())
 
 
+@one_blas_thread()
 def committor(
     model: ModeTransformer,
     X: SamplesLike,
@@ -208,6 +209,7 @@ def committor(
     return Committor(values, errors, *quantities.tolist(), *intervals)
 
 
+@one_blas_thread()
 def mean_first_passage_times(
     model: ModeTransformer,
     X: SamplesLike,
@@ -288,6 +290,7 @@ def mean_first_passage_times(
     return PassageTimes(names, found[0], intervals, float(confidence))
 
 
+@one_blas_thread()
 def rate_matrix(
     X: SamplesLike,
     states: ArrayLike | CoarseStates,

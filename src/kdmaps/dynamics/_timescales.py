@@ -17,6 +17,7 @@ from kdmaps.selection.lag import ImpliedTimescales as ImpliedTimescales
 from kdmaps.selection.lag import LagChoice as LagChoice
 from kdmaps.selection.lag import checked_lags, scan_lags
 from kdmaps.selection.lag import choose_lag as choose_lag
+from kdmaps.utils.threads import one_blas_thread
 from kdmaps.utils.types import RandomStateLike, SamplesLike
 from kdmaps.utils.validation import checked_weight
 from kdmaps.utils.warn import warn
@@ -28,6 +29,7 @@ FUNCTIONS = 10
 NEGATIVE = 0.1
 
 
+@one_blas_thread()
 def implied_timescales(
     model: ModeTransformer,
     X: SamplesLike,
@@ -84,6 +86,7 @@ def implied_timescales(
     return scan_lags(projection, checked_lags(lags, projection.longest), resampling)
 
 
+@one_blas_thread()
 def equilibrium_weights(model: ModeTransformer, X: SamplesLike, *, groups: ArrayLike | None = None) -> np.ndarray:
     """Estimate weights of frames of runs that start out of equilibrium, for a second fit (Koopman reweighting).
 
@@ -144,6 +147,7 @@ def equilibrium_weights(model: ModeTransformer, X: SamplesLike, *, groups: Array
     return projection.in_order_of_rows(weights / weights.mean())
 
 
+@one_blas_thread()
 def forecast(
     model: ModeTransformer,
     X: SamplesLike,

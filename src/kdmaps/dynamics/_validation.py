@@ -22,6 +22,7 @@ from kdmaps.spectrum.modes import Check
 from kdmaps.summary import count_frames
 from kdmaps.utils.frames import records, with_ends
 from kdmaps.utils.notebook import TableCard, card, warning_lines
+from kdmaps.utils.threads import one_blas_thread
 from kdmaps.utils.types import RandomStateLike, SamplesLike
 from kdmaps.utils.validation import check_positive_integer, checked_weight
 from kdmaps.utils.warn import muted, warn
@@ -113,6 +114,7 @@ class ChapmanKolmogorov(TableCard):
         return "\n".join(lines)
 
 
+@one_blas_thread()
 def chapman_kolmogorov(
     model: ModeTransformer,
     X: SamplesLike,
@@ -314,6 +316,7 @@ class Validation:
         return card(repr(self).partition("\n")[0], ("test", "value", "limit"), rows, warnings, *parts)
 
 
+@one_blas_thread()
 def validate(
     model: ModeTransformer,
     X: SamplesLike,

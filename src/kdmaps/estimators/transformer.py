@@ -28,7 +28,7 @@ from kdmaps.summary import FittedModel, NotebookDisplay
 from kdmaps.utils.content import content_digest
 from kdmaps.utils.files import as_path, replacing
 from kdmaps.utils.frames import check_rows, row_times, split_rows
-from kdmaps.utils.threads import map_reduce, slices
+from kdmaps.utils.threads import at_most, map_reduce, n_workers_of, one_blas_thread, slices
 from kdmaps.utils.types import PathLike, SamplesLike
 from kdmaps.utils.validation import (
     check_nonnegative_number,
@@ -51,6 +51,7 @@ class FittedEstimator(NotebookDisplay, BaseEstimator):
     feature_names_in_: np.ndarray
     support_: Support | None
 
+    @one_blas_thread()
     def extrapolates(self, X: SamplesLike) -> np.ndarray:
         """Return True for points far from all samples of the fit, where the result is extrapolated and unreliable.
 
@@ -130,6 +131,7 @@ class ArrayTransformer(FittedModel, FittedEstimator, TransformerMixin, BaseEstim
         check_is_fitted(self)
         return np.array([f"mode{k + 1}" for k in range(self.coefficients_.shape[1])], dtype=object)
 
+    @one_blas_thread()
     def transform(self, X: SamplesLike, *, time: float = 0.0, end: str = "first", out: PathLike | None = None) -> Any:
         """Evaluate the modes at the rows of one array or source, as `ModeTransformer.transform`."""
         check_is_fitted(self)
@@ -159,6 +161,9 @@ class ModeTransformer(ArrayTransformer, auto_wrap_output_keys=None):  # type: ig
     wrapped, accepts lists of arrays, too.
     """
 
+    n_jobs: int | None
+
+    @one_blas_thread()
     def fit(
         self, X: SamplesLike, y: Any = None, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
     ) -> Self:
@@ -182,7 +187,9 @@ class ModeTransformer(ArrayTransformer, auto_wrap_output_keys=None):  # type: ig
         -------
         self
         """
-        for warning in self._fit(X, sample_weight, groups):
+        with at_most(n_workers_of(self.n_jobs)):
+            raised = self._fit(X, sample_weight, groups)
+        for warning in raised:
             warn(warning)
         return self
 
@@ -190,6 +197,7 @@ class ModeTransformer(ArrayTransformer, auto_wrap_output_keys=None):  # type: ig
         """Fit and publish the modes; return reasons not to trust them."""
         raise NotImplementedError
 
+    @one_blas_thread()
     def transform(self, X: SamplesLike, *, time: float = 0.0, end: str = "first", out: PathLike | None = None) -> Any:
         """Evaluate the modes at new points.
 
@@ -219,6 +227,7 @@ class ModeTransformer(ArrayTransformer, auto_wrap_output_keys=None):  # type: ig
         """Return the modes as floats; the rows of several trajectories follow one another."""
         return np.asarray(ArrayTransformer.transform(self, join_trajectories(X)[0]), dtype=np.float64)
 
+    @one_blas_thread()
     def gradient(self, X: ArrayLike) -> np.ndarray:
         """Evaluate the gradients ∇φ_k of the modes at any points, in closed form.
 
@@ -239,6 +248,7 @@ class ModeTransformer(ArrayTransformer, auto_wrap_output_keys=None):  # type: ig
         map_reduce(list(slices(X.shape[0], projected.chunk_rows)), lambda: None, step)
         return out if lengths is None else split_rows(out, lengths)  # type: ignore[return-value]
 
+    @one_blas_thread()
     def predict_expectation(
         self,
         X: SamplesLike,
@@ -310,6 +320,7 @@ class ModeTransformer(ArrayTransformer, auto_wrap_output_keys=None):  # type: ig
         model = Fitted(self.basis_, clock, len(self.rates_), fitted.regularization, moments)
         return make_forecast(model, frames, checked_values(values, len(frames)), steps, points, groups, weight)
 
+    @one_blas_thread()
     def score(
         self,
         X: SamplesLike,

@@ -22,6 +22,7 @@ from kdmaps.summary import summarise
 from kdmaps.uncertainty import Uncertainty
 from kdmaps.utils.files import write_text
 from kdmaps.utils.optional import optional
+from kdmaps.utils.threads import one_blas_thread
 from kdmaps.utils.types import PathLike
 from kdmaps.utils.warn import muted
 
@@ -29,6 +30,7 @@ from kdmaps.utils.warn import muted
 MAX_POINTS = 3000
 
 
+@one_blas_thread()
 def write_report(model: ModeTransformer, X: ArrayLike, path: PathLike, **options: Any) -> None:
     """Write a self-contained HTML page about a fit, which needs no network, server or other file.
 
@@ -53,6 +55,7 @@ def write_report(model: ModeTransformer, X: ArrayLike, path: PathLike, **options
     write_text(path, render_report(model, X, **options))
 
 
+@one_blas_thread()
 def render_report(
     model: ModeTransformer,
     X: ArrayLike,

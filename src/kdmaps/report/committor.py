@@ -17,6 +17,7 @@ from kdmaps.report.sections import Beside, Figure, Section, Table, Text, render_
 from kdmaps.summary import describe_kernel, show_interval
 from kdmaps.utils.numbers import rounded
 from kdmaps.utils.optional import optional
+from kdmaps.utils.threads import one_blas_thread
 
 #: Most samples in a figure.
 MOST = 5000
@@ -43,6 +44,7 @@ def verdict(model: AdaptiveCommittor, warnings: Sequence[str] | None = None) -> 
     return f"Rate from A to B: {rounded(model.rate_)} ({show_interval(model.rate_interval_, 4)}); {outcome}."
 
 
+@one_blas_thread()
 def render_committor(
     model: AdaptiveCommittor,
     X: ArrayLike,

@@ -1,7 +1,5 @@
 """The generalized eigenproblem Σa = μ(L+λR)a of size p×p."""
 
-from contextlib import nullcontext
-
 import numpy as np
 from scipy import linalg
 from scipy.linalg import lapack
@@ -9,7 +7,6 @@ from scipy.linalg import lapack
 from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.forms.moments import Moments
 from kdmaps.spectrum.modes import NO_LAG, Clock, Modes, or_fewer
-from kdmaps.utils.threads import one_blas_thread
 from kdmaps.utils.warn import warn
 
 #: Rounding of a number in single precision, and the largest variance of this noise in a mode of unit variance.
@@ -122,9 +119,7 @@ def find_modes(
     p = covariance.shape[0]
     if n_components > p:
         raise ValueError(f"n_components={n_components} exceeds the number of features {p}; increase n_features.")
-    # Small problems do not gain from threads, and are much slower if other threads occupy the cores.
-    with one_blas_thread() if p <= 512 else nullcontext():
-        solution = solve(covariance, energy, ridge, min(n_components + 1, p), regularization)
+    solution = solve(covariance, energy, ridge, min(n_components + 1, p), regularization)
     values, coefficients, condition, trace = solution
     floor = rounding_variance(moments, coefficients)
     check_determined((values > floor)[:n_components])
