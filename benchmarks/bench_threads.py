@@ -112,7 +112,7 @@ def validation(n: int) -> Callable[[], object]:
 def states(n: int) -> Callable[[], object]:
     X = double_well(n)
     model = with_lag(X)
-    return lambda: kdmaps.dynamics.coarse_states(model, X)
+    return lambda: kdmaps.dynamics.coarse_states(model.transform(X))
 
 
 def passages(n: int) -> Callable[[], object]:

@@ -14,7 +14,7 @@ from kdmaps.data.inputs import as_source, check_columns, is_array_like, join_tra
 from kdmaps.data.pairs import make_pairs
 from kdmaps.data.sources import ArraySource, Source, gather
 from kdmaps.estimators.fit import Columns, Fit, PartialState
-from kdmaps.estimators.forecast import Fitted, Forecast, checked_steps, make_forecast
+from kdmaps.estimators.forecast import Fitted, Forecast, checked_steps, forecaster_of
 from kdmaps.estimators.model_files import write_model
 from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.forms.diffusion import is_per_sample
@@ -318,7 +318,8 @@ class ModeTransformer(ArrayTransformer, auto_wrap_output_keys=None):  # type: ig
         fitted: Any = getattr(self, "best_estimator_", self)
         moments = None if self.right_modes_ is None else self.moments_
         model = Fitted(self.basis_, clock, len(self.rates_), fitted.regularization, moments)
-        return make_forecast(model, frames, checked_values(values, len(frames)), steps, points, groups, weight)
+        observables = checked_values(values, len(frames))
+        return forecaster_of(self, model, frames, groups, weight).forecast(observables, steps, points)
 
     @one_blas_thread()
     def score(
