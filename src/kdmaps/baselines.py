@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kdmaps.checks import Check, or_fewer, rules, warn
 from kdmaps.data.distances import OVERFLOW
+from kdmaps.utils.threads import one_blas_thread
 from kdmaps.utils.validation import checked_random_state, checked_samples
 
 #: Rows and bandwidths from which the automatic bandwidth is chosen.
@@ -117,6 +118,7 @@ class DiffusionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     timescales_: np.ndarray = field(init=False)
     embedding_: np.ndarray = field(init=False)
 
+    @one_blas_thread()
     def fit(self, X: ArrayLike, y: object = None) -> "DiffusionMap":
         """Compute the leading modes of the Markov operator of the samples.
 
@@ -162,6 +164,7 @@ class DiffusionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self._offset = mean / std * sign  # embedding_ + _offset is an eigenvector of P, embedding_ alone is not
         return self
 
+    @one_blas_thread()
     def transform(self, X: ArrayLike) -> np.ndarray:
         """Evaluate the modes at any points by the Nyström extension.
 

@@ -15,7 +15,7 @@ from kdmaps.bases import Basis, FourierBasis, LandmarkBasis, ModeBasis, RandomPh
 from kdmaps.forms.diffusion import DiffusionTensor, TensorLike
 from kdmaps.kernels import Kernel
 from kdmaps.problems.base import Diffusion, Problem
-from kdmaps.utils.threads import map_reduce, slices
+from kdmaps.utils.threads import map_reduce, one_blas_thread, slices
 from kdmaps.utils.validation import unit_weight
 
 Field = Callable[[np.ndarray], Any]
@@ -127,6 +127,7 @@ class Generator:
             images += beta * _on_radial(part, X, Z, b, diagonal, factor)
         return images
 
+    @one_blas_thread()
     def apply(self, basis: Basis, X: np.ndarray) -> np.ndarray:
         """Evaluate 𝒢φ_m(x_i) for all features φ of a basis; (n, p).
 
@@ -159,6 +160,7 @@ class Generator:
             return np.sqrt(2) * (np.cos(basis.phases) * on_cosines - np.sin(basis.phases) * on_sines)
         return np.hstack([on_cosines, on_sines])
 
+    @one_blas_thread()
     def residuals(self, estimator: Any, X: np.ndarray, sample_weight: np.ndarray | None = None) -> Residuals:
         """Compute 𝒢φ_k + λ̂_kφ_k of the modes of a fitted estimator, with their Rayleigh estimates (eq:pde-loss).
 

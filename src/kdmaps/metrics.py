@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import orth, polar, subspace_angles
 from scipy.optimize import linear_sum_assignment
 
+from kdmaps.utils.threads import one_blas_thread
 from kdmaps.utils.validation import checked_weight, unit_weight
 
 Array: TypeAlias = NDArray[np.float64]
@@ -18,6 +19,7 @@ Array: TypeAlias = NDArray[np.float64]
 RANK_TOLERANCE = 1e-10
 
 
+@one_blas_thread()
 def subspace_r2(modes: ArrayLike, reference: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
     """Return the mean squared cosine between the spans of learned and reference modes (the paper's SubR²).
 
@@ -55,6 +57,7 @@ def subspace_r2(modes: ArrayLike, reference: ArrayLike, sample_weight: ArrayLike
     return float(min(value, 1.0))
 
 
+@one_blas_thread()
 def principal_angles(modes: ArrayLike, reference: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
     """Return the principal angles between the spans of the centred modes and the centred reference.
 
@@ -82,6 +85,7 @@ def principal_angles(modes: ArrayLike, reference: ArrayLike, sample_weight: Arra
     return subspace_angles(_basis(modes, weight), _basis(reference, weight))[::-1]
 
 
+@one_blas_thread()
 def align_modes(
     modes: ArrayLike, reference: ArrayLike, method: Literal["procrustes", "hungarian"] = "procrustes"
 ) -> Array:
@@ -134,6 +138,7 @@ def align_modes(
     raise ValueError(f'method must be "procrustes" or "hungarian", got {method!r}.')
 
 
+@one_blas_thread()
 def correlation_table(modes: ArrayLike, reference: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
     """Return the absolute correlation of every learned mode with every reference mode; shape (r, R).
 

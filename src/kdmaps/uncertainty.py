@@ -41,6 +41,7 @@ from kdmaps.utils.frames import aligned, records, with_ends
 from kdmaps.utils.notebook import TableCard
 from kdmaps.utils.numbers import rounded
 from kdmaps.utils.progress import track
+from kdmaps.utils.threads import one_blas_thread
 from kdmaps.utils.types import RandomStateLike, SamplesLike
 from kdmaps.utils.validation import checked_weight
 
@@ -107,6 +108,7 @@ class Uncertainty(TableCard):
         )
 
 
+@one_blas_thread()
 @recorded
 def bootstrap(
     model: ModeTransformer,

@@ -12,6 +12,7 @@ from commands import run
 from experiments.driven import rotating_ou
 from kdmaps.checks import muted
 from kdmaps.dynamics import forecast
+from kdmaps.estimators import forecast as module
 
 STEP, SPEED = 0.1, -5.0
 
@@ -163,3 +164,90 @@ def test_skill_of_constant_and_untested_observables(model, spiral):
         constant = forecast(model, spiral, values[:, 1], [STEP], at=spiral[:1])
         assert np.isnan(constant.skill).all()
     assert constant.horizon == STEP  # the mean is as good at once
+
+
+class TestRepeatedForecasts:
+    """The sums over pairs, the operators and the tests are kept with the model."""
+
+    @pytest.fixture
+    def counts(self, monkeypatch):
+        """Numbers of factorised covariances, and of blocks on which forecasts were tested."""
+        found = {"factors": 0, "tests": 0}
+
+        def counted(name, function):
+            def call(*arguments, **options):
+                found[name] += 1
+                return function(*arguments, **options)
+
+            return call
+
+        monkeypatch.setattr(module.linalg, "cho_factor", counted("factors", module.linalg.cho_factor))
+        monkeypatch.setattr(module.Forecaster, "_test", counted("tests", module.Forecaster._test))
+        return found
+
+    def test_factors_do_not_depend_on_the_number_of_values(self, spiral, counts):
+        X = spiral[:1000]
+        seen = []
+        for m in (1, 60):
+            model = fit(X, n_features=30)
+            counts.update(factors=0, tests=0)
+            forecast(model, X, np.cos(np.outer(X[:, 0], np.arange(1, m + 1))), 1.0)
+            seen.append(dict(counts))
+        assert seen[0] == seen[1]
+        # Twice for each of six regularizations, for all pairs and for the training pairs of six blocks.
+        assert seen[0] == {"factors": 2 * 6 * 7, "tests": 6}
+
+    def test_other_values_need_no_factors_and_other_points_no_tests(self, spiral, counts):
+        X = spiral[:1000]
+        model = fit(X, n_features=30)
+        first = forecast(model, X, X[:, 0], 1.0)
+        counts.update(factors=0, tests=0)
+        other = forecast(model, X, X[:, 0], 1.0, at=X[:3])
+        assert counts == {"factors": 0, "tests": 0}
+        assert_allclose(other.values, first.values[:, :3], rtol=1e-10)
+        forecast(model, X, X[:, 1], 1.0)
+        assert counts == {"factors": 0, "tests": 6}
+
+    def test_other_frames_and_another_fit_start_again(self, spiral, counts):
+        X = spiral[:1000]
+        model = fit(X, n_features=30)
+        forecast(model, X, X[:, 0], 1.0)
+        for change in (lambda: spiral[1000:2000], lambda: model.fit(spiral[2000:3000]) and X):
+            counts.update(factors=0, tests=0)
+            with muted():
+                frames = change()
+            found = forecast(model, frames, frames[:, 0], 1.0)
+            assert counts["factors"] > 0
+            module._kept.clear()
+            assert_array_equal(found.values, forecast(model, frames, frames[:, 0], 1.0).values)
+
+    def test_many_values_of_low_rank(self, monkeypatch, spiral):
+        """A wave at 200 places is a combination of two columns; errors and forecasts are the same without this."""
+        X = spiral[:1000]
+        phase = np.arctan2(X[:, 1], X[:, 0])[:, None]
+        wave = 3 + np.cos(np.linspace(0, 6, 200) + phase)
+        model = fit(X, n_features=30)
+        found = forecast(model, X, wave, [1.0, 3.0], at=X[:5])
+        monkeypatch.setattr(module, "RANKS", ())
+        monkeypatch.setattr(module, "_kept", {})
+        plain = forecast(model, X, wave, [1.0, 3.0], at=X[:5])
+        assert found.methods == plain.methods
+        for name in ("values", "errors", "rmse", "spread", "horizon"):
+            assert_allclose(getattr(found, name), getattr(plain, name), rtol=1e-6)
+
+    def test_values_of_full_rank_are_not_approximated(self):
+        values = np.random.default_rng(0).standard_normal((300, 200))
+        columns, mixing = module._factorised(values)
+        assert columns is values
+        assert mixing is None
+        columns, mixing = module._factorised(values[:, :20] @ values[:20])
+        assert columns.shape == (300, 32)
+        assert_allclose(columns @ mixing, values[:, :20] @ values[:20], atol=1e-11)
+
+    @pytest.mark.parametrize("n_columns", [1, 7, 90])
+    @pytest.mark.parametrize("n", [0, 1, 5, 40])
+    def test_powers(self, n_columns, n):
+        rng = np.random.default_rng(0)
+        step = rng.standard_normal((6, 6)) / 3
+        columns = rng.standard_normal((6, n_columns))
+        assert_allclose(module._advanced(step, columns, n), np.linalg.matrix_power(step, n) @ columns, atol=1e-12)

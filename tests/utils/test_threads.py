@@ -13,7 +13,16 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import kdmaps
 from kdmaps.utils import threads as threads_module
-from kdmaps.utils.threads import map_reduce, n_threads, one_blas_thread, slices
+from kdmaps.utils.threads import (
+    at_most,
+    map_ordered,
+    map_reduce,
+    map_unordered,
+    n_threads,
+    n_workers_of,
+    one_blas_thread,
+    slices,
+)
 from shared import SMALL_SEARCH
 
 
@@ -21,10 +30,15 @@ def blas():
     return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
 
 
+def openmp():
+    """Numbers of OpenMP threads of the calling thread."""
+    return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "openmp"]
+
+
 @pytest.fixture
 def two_threads():
-    """BLAS with two threads, on any machine and in any environment."""
-    with threadpool_limits(2, user_api="blas"):
+    """BLAS and OpenMP with two threads, on any machine and in any environment."""
+    with threadpool_limits(2):
         if set(blas()) != {2}:
             pytest.skip("this BLAS has one thread")
         yield
@@ -74,6 +88,78 @@ def test_an_error_restores_the_number():
     with pytest.raises(ZeroDivisionError), one_blas_thread():
         1 / 0  # noqa: B018
     assert set(blas()) == {2}
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_openmp_of_the_calling_thread():
+    if set(openmp()) != {2}:
+        pytest.skip("no OpenMP")
+    with one_blas_thread():
+        assert set(openmp()) == {1}
+    assert set(openmp()) == {2}
+
+
+@pytest.mark.usefixtures("two_threads")
+@pytest.mark.parametrize("loop", ["map_reduce", "map_ordered", "map_unordered"])
+def test_workers_use_one_thread_of_blas_and_openmp(monkeypatch, loop):
+    monkeypatch.setattr(threads_module, "n_threads", lambda: 2)
+    numbers, names = [], set()
+
+    def work(_):
+        numbers.extend([*blas(), *openmp()])
+        names.add(threading.current_thread().name)
+
+    if loop == "map_reduce":
+        map_reduce([0, 1], lambda: None, lambda state, task: work(task))
+    elif loop == "map_ordered":
+        list(map_ordered([0, 1], work))
+    else:
+        list(map_unordered([0, 1], work, 2))
+    assert threading.current_thread().name not in names
+    assert set(numbers) == {1}
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_decorated_functions_may_call_each_other():
+    @one_blas_thread()
+    def outer():
+        return [*inner(), *blas()]
+
+    @one_blas_thread()
+    def inner():
+        return blas()
+
+    assert set(outer()) == {1}
+    assert set(blas()) == {2}
+
+
+class TestNumberOfWorkers:
+    def test_the_smaller_limit_applies(self, monkeypatch):
+        monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+        monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(8)), raising=False)
+        with at_most(3):
+            assert n_threads() == 3
+            with at_most(5):
+                assert n_threads() == 3
+            with at_most(2):
+                assert n_threads() == 2
+        assert n_threads() == 8
+
+    def test_workers_inherit_the_limit(self, monkeypatch):
+        monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+        monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(8)), raising=False)
+        with at_most(3):
+            assert list(map_ordered(range(4), lambda _: n_threads())) == [3] * 4
+
+    @pytest.mark.parametrize(("n_jobs", "expected"), [(None, 1), (1, 1), (3, 3), (-1, 5)])
+    def test_n_jobs(self, monkeypatch, n_jobs, expected):
+        monkeypatch.setattr(threads_module, "n_threads", lambda: 5)
+        assert n_workers_of(n_jobs) == expected
+
+    @pytest.mark.parametrize("n_jobs", [0, 1.5, "all"])
+    def test_invalid_n_jobs(self, n_jobs):
+        with pytest.raises(ValueError, match="n_jobs"):
+            n_workers_of(n_jobs)
 
 
 @pytest.mark.usefixtures("two_threads")

@@ -13,10 +13,12 @@ from kdmaps.data.inputs import as_source, join_trajectories
 from kdmaps.data.pairs import ArrayPairs, PairSource
 from kdmaps.data.sources import PREVIEW_SAMPLES, ArraySource, Sample, Source
 from kdmaps.utils.frames import column_names
+from kdmaps.utils.threads import one_blas_thread
 from kdmaps.utils.types import SamplesLike
 from kdmaps.utils.validation import checked_weight
 
 
+@one_blas_thread()
 def check_data(X: SamplesLike, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None) -> Checks:
     """Check data for common mistakes. Every fit runs this check and issues each failure as a `DataWarning`.
 

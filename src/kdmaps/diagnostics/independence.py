@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial.distance import cdist
 
-from kdmaps.utils.threads import slices
+from kdmaps.utils.threads import one_blas_thread, slices
 from kdmaps.utils.types import RandomStateLike
 from kdmaps.utils.validation import as_numbers, checked_random_state, checked_weight
 
@@ -38,6 +38,7 @@ class IndependentModes:
     n_samples: int  #: Number of samples used.
 
 
+@one_blas_thread()
 def independent_modes(
     modes: ArrayLike,
     *,

@@ -12,7 +12,7 @@ from kdmaps.bases import Basis, FourierBasis, ModeBasis
 from kdmaps.data.inputs import as_source, check_columns, join_trajectories
 from kdmaps.spectrum.modes import Modes
 from kdmaps.utils.frames import aligned, column_names
-from kdmaps.utils.threads import map_reduce, slices
+from kdmaps.utils.threads import map_reduce, one_blas_thread, slices
 from kdmaps.utils.types import RandomStateLike, SamplesLike
 from kdmaps.utils.validation import checked_random_state, checked_weight, unit_weight
 
@@ -64,6 +64,7 @@ class Relevance:
         return "\n".join([title, *aligned(lines), f"leading combinations of inputs: {leading} of all modes"])
 
 
+@one_blas_thread()
 def relevance(
     model: Any, X: SamplesLike, sample_weight: ArrayLike | None = None, *, random_state: RandomStateLike = 0
 ) -> Relevance:

@@ -17,6 +17,7 @@ from kdmaps.estimators.transformer import ModeTransformer
 from kdmaps.selection.lag import checked_lags
 from kdmaps.utils.frames import records
 from kdmaps.utils.notebook import TableCard
+from kdmaps.utils.threads import one_blas_thread
 from kdmaps.utils.types import SamplesLike
 from kdmaps.utils.validation import check_positive_number
 
@@ -76,6 +77,7 @@ class LagComparison(TableCard):
         return "\n".join(lines)
 
 
+@one_blas_thread()
 def compare_with_trajectory(
     model: ModeTransformer,
     X: SamplesLike,

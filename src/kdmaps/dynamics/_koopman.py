@@ -23,6 +23,7 @@ from kdmaps.summary import show_interval
 from kdmaps.utils.frames import aligned, records, split_rows
 from kdmaps.utils.notebook import TableCard
 from kdmaps.utils.numbers import rounded
+from kdmaps.utils.threads import one_blas_thread
 from kdmaps.utils.types import RandomStateLike, SamplesLike
 from kdmaps.utils.validation import checked_values, checked_weight, unit_weight
 
@@ -53,6 +54,7 @@ class Koopman(TableCard):
         with np.errstate(divide="ignore"):
             return 2 * np.pi / np.abs(self.rates.imag)
 
+    @one_blas_thread()
     def eigenfunctions(self, X: SamplesLike) -> Any:
         """Evaluate the eigenfunctions ψ, E[ψ(x_{t+τ}) | x_t] = λψ(x_t), of unit variance.
 
@@ -66,6 +68,7 @@ class Koopman(TableCard):
         """
         return self._evaluated(X, slice(0, len(self.rates)), self._spectrum.right)
 
+    @one_blas_thread()
     def left_eigenfunctions(self, X: SamplesLike) -> Any:
         """Evaluate the left eigenfunctions ξ, biorthogonal to the eigenfunctions: E[ξ̄_i ψ_j] = δ_ij.
 
@@ -81,6 +84,7 @@ class Koopman(TableCard):
         """
         return self._evaluated(X, slice(len(self.rates), None), self._spectrum.left)
 
+    @one_blas_thread()
     def modes(self, values: ArrayLike, X: SamplesLike = None, sample_weight: ArrayLike | None = None) -> np.ndarray:
         """Return the modes of an observable, its coefficients E[ξ̄_j h] in the eigenfunctions.
 
@@ -104,6 +108,7 @@ class Koopman(TableCard):
         values = checked_values(values, len(left))
         return (left.conj() * weight[:, None]).T @ (values - weight @ values)
 
+    @one_blas_thread()
     def projection(self, values: ArrayLike, X: SamplesLike = None, sample_weight: ArrayLike | None = None) -> Any:
         """Return the part of an observable that the eigenfunctions explain, E h + Σ_j ψ_j E[ξ̄_j h], at the samples.
 
@@ -119,6 +124,7 @@ class Koopman(TableCard):
         right, _, weight = self._at(X, sample_weight)
         return weight @ checked_values(values, len(right)) + (right @ self.modes(values, X, sample_weight)).real
 
+    @one_blas_thread()
     def pseudospectrum(self, points: ArrayLike) -> np.ndarray:
         """Return the smallest residual √(E|g(y) - λg(x)|²/E|g(x)|²) at complex numbers λ, for deterministic systems.
 
@@ -237,6 +243,7 @@ class Koopman(TableCard):
         return f"Oscillation with period {period}, decay rate {decay}" if turning else f"Slowest decay rate {decay}"
 
 
+@one_blas_thread()
 @recorded
 def koopman(
     model: ModeTransformer,

@@ -18,6 +18,7 @@ from kdmaps.spectrum.modes import Clock
 from kdmaps.utils.frames import aligned, records, with_ends
 from kdmaps.utils.notebook import TableCard
 from kdmaps.utils.numbers import rounded
+from kdmaps.utils.threads import one_blas_thread
 from kdmaps.utils.types import RandomStateLike, SamplesLike
 from kdmaps.utils.validation import checked_weight, unit_weight
 
@@ -63,6 +64,7 @@ class Metastability(TableCard):
         return "\n".join([title, *aligned([titles, *rows]), last])
 
 
+@one_blas_thread()
 def metastability(
     model: ModeTransformer,
     X: SamplesLike,
@@ -196,6 +198,7 @@ class CoherentSets(TableCard):
         return f"{len(self.coherence)} coherent sets of {len(self.labels)} particles: {shown}"
 
 
+@one_blas_thread()
 def coherent_sets(
     model: ModeTransformer,
     first: SamplesLike,

@@ -30,7 +30,7 @@ from kdmaps.summary import show_interval
 from kdmaps.utils.frames import aligned, check_rows, join_rows, records, with_ends
 from kdmaps.utils.notebook import TableCard, card
 from kdmaps.utils.numbers import rounded
-from kdmaps.utils.threads import slices
+from kdmaps.utils.threads import one_blas_thread, slices
 from kdmaps.utils.types import RandomStateLike, SamplesLike
 
 #: Frames whose values in all resamples are held in memory at a time.
@@ -133,6 +133,7 @@ class RateMatrix:
         return card(f"Rates between {len(self.labels)} states, by label", *self.cells())
 
 
+@one_blas_thread()
 @recorded
 def committor(
     model: ModeTransformer,
@@ -216,6 +217,7 @@ def committor(
     return Committor(values, errors, *quantities.tolist(), *intervals)
 
 
+@one_blas_thread()
 @recorded
 def mean_first_passage_times(
     model: ModeTransformer,
@@ -292,6 +294,7 @@ def mean_first_passage_times(
     return PassageTimes(names, found[0], intervals, float(confidence))
 
 
+@one_blas_thread()
 def rate_matrix(
     X: SamplesLike,
     states: ArrayLike | CoarseStates,

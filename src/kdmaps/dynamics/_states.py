@@ -22,6 +22,7 @@ from kdmaps.spectrum.modes import rate_ratios
 from kdmaps.utils.frames import join_rows
 from kdmaps.utils.notebook import TableCard
 from kdmaps.utils.optional import optional
+from kdmaps.utils.threads import one_blas_thread
 from kdmaps.utils.types import SamplesLike
 from kdmaps.utils.validation import checked_weight, unit_weight
 
@@ -125,6 +126,7 @@ class CoarseStates(TableCard):
         least = np.quantile(own, 1 - CORE) if own.size else membership.max()
         return membership >= min(self.crisp, least)
 
+    @one_blas_thread()
     def representatives(self, X: SamplesLike, n: int = 1) -> np.ndarray:
         """Return typical samples of every state: the samples of its core nearest to the mean of the core.
 
@@ -255,6 +257,7 @@ def suggest_states(model: Any) -> int:
     return max([by_gap, *separated])
 
 
+@one_blas_thread()
 def coarse_states(
     modes: SamplesLike, n_states: int | None = None, *, method: str = "auto", sample_weight: ArrayLike | None = None
 ) -> CoarseStates:

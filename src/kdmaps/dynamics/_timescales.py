@@ -19,6 +19,7 @@ from kdmaps.selection.lag import ImpliedTimescales as ImpliedTimescales
 from kdmaps.selection.lag import LagChoice as LagChoice
 from kdmaps.selection.lag import checked_lags, scan_lags
 from kdmaps.selection.lag import choose_lag as choose_lag
+from kdmaps.utils.threads import one_blas_thread
 from kdmaps.utils.types import RandomStateLike, SamplesLike
 from kdmaps.utils.validation import checked_weight
 
@@ -27,6 +28,7 @@ from kdmaps.utils.validation import checked_weight
 FUNCTIONS = 10
 
 
+@one_blas_thread()
 def implied_timescales(
     model: ModeTransformer,
     X: SamplesLike,
@@ -83,6 +85,7 @@ def implied_timescales(
     return scan_lags(projection, checked_lags(lags, projection.longest), resampling)
 
 
+@one_blas_thread()
 def equilibrium_weights(model: ModeTransformer, X: SamplesLike, *, groups: ArrayLike | None = None) -> np.ndarray:
     """Estimate weights of frames of runs that start out of equilibrium, for a second fit (Koopman reweighting).
 
@@ -138,6 +141,7 @@ def equilibrium_weights(model: ModeTransformer, X: SamplesLike, *, groups: Array
     return projection.in_order_of_rows(weights / weights.mean())
 
 
+@one_blas_thread()
 @recorded
 def forecast(
     model: ModeTransformer,

@@ -24,6 +24,7 @@ from kdmaps.spectrum.directed import propagator
 from kdmaps.summary import count_frames
 from kdmaps.utils.frames import records, with_ends
 from kdmaps.utils.notebook import TableCard, card, warning_lines
+from kdmaps.utils.threads import one_blas_thread
 from kdmaps.utils.types import RandomStateLike, SamplesLike
 from kdmaps.utils.validation import check_positive_integer, checked_weight
 
@@ -128,6 +129,7 @@ class ChapmanKolmogorov(TableCard):
         return "\n".join(lines)
 
 
+@one_blas_thread()
 def chapman_kolmogorov(
     model: ModeTransformer,
     X: SamplesLike,
@@ -311,6 +313,7 @@ class Validation:
         return card(repr(self).partition("\n")[0], *self.checks.cells(), warning_lines(self.checks), *parts)
 
 
+@one_blas_thread()
 def validate(
     model: ModeTransformer,
     X: SamplesLike,

@@ -18,7 +18,6 @@ from kdmaps.selection.grid import positive, rounded
 from kdmaps.selection.plan import SearchPlan
 from kdmaps.selection.result import Search
 from kdmaps.selection.scores import select_by_timescale
-from kdmaps.utils.threads import one_blas_thread
 from kdmaps.utils.types import PathLike, RandomStateLike, SamplesLike
 
 #: The refinement starts from a Gaussian at least this wide, in median distances. One bandwidth for all coordinates
@@ -90,7 +89,7 @@ class AdaptiveDiffusionMap(SearchedModes):
     random_state : int, RandomState instance or None, default=None
         Seed of frequencies, landmarks, folds and subsamples.
     n_jobs : int or None, default=-1
-        Number of threads; -1 is one per core, None is 1.
+        Number of threads of `fit`; -1 is one per core, None is 1.
     checkpoint : path, optional
         File for finished candidates; an interrupted search with the same data and settings resumes from it.
     progress : bool, default=False
@@ -212,16 +211,15 @@ def _refined(
     scaled = all(hasattr(part, "bandwidth") for _, part in result.best.kernel.components())
     if not (data.basis.basis == "fourier" and data.source.n_features > 1 and scaled and data.is_small):
         return None
-    with one_blas_thread():
-        refined = refine(
-            data,
-            _start(found, START_WIDTH * data.median, regularizations),
-            result.best,
-            objective=objective,
-            narrowest=NARROWEST * data.median,
-            progress=progress,
-            rival_moments=found.moments,
-        )
+    refined = refine(
+        data,
+        _start(found, START_WIDTH * data.median, regularizations),
+        result.best,
+        objective=objective,
+        narrowest=NARROWEST * data.median,
+        progress=progress,
+        rival_moments=found.moments,
+    )
     return None if refined is None else (refined[0], found._replace(moments=refined[1]))
 
 

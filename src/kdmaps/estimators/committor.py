@@ -29,6 +29,7 @@ from kdmaps.selection.folds import check_groups
 from kdmaps.utils.frames import check_rows, join_rows, split_rows
 from kdmaps.utils.notebook import card, warning_lines
 from kdmaps.utils.numbers import rounded
+from kdmaps.utils.threads import at_most, n_workers_of, one_blas_thread
 from kdmaps.utils.types import RandomStateLike, SamplesLike
 from kdmaps.utils.validation import (
     check_choice,
@@ -109,6 +110,8 @@ class AdaptiveCommittor(FittedCommittor):
         The kernel is chosen by at most so many samples; the result is fitted to all of them.
     random_state : int, RandomState instance or None, default=None
         Seed of frequencies, landmarks, folds and resamples.
+    n_jobs : int or None, default=-1
+        Number of threads of `fit`; -1 is one per core, None is 1.
     progress : bool, default=False
         If True, show progress.
 
@@ -166,8 +169,10 @@ class AdaptiveCommittor(FittedCommittor):
     n_resamples: int = 500
     max_search_samples: int = 20_000
     random_state: RandomStateLike = None
+    n_jobs: int | None = -1
     progress: bool = False
 
+    @one_blas_thread()
     def fit(
         self, X: SamplesLike, y: Any, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
     ) -> Self:
@@ -202,8 +207,9 @@ class AdaptiveCommittor(FittedCommittor):
         rows = CheckedRows(data.X, kept, share, None if groups is None else np.asarray(groups), names)
         with collected() as checks:
             warn_of(run_checks(rows, diffusion=self.diffusion is not None))
-            search, choice = search_kernel(data, groups, most, n_features, self.basis, self.cv, self.progress)
-            fitted = fit_committor(data, search, choice, groups, resampling)
+            with at_most(n_workers_of(self.n_jobs)):
+                search, choice = search_kernel(data, groups, most, n_features, self.basis, self.cv, self.progress)
+                fitted = fit_committor(data, search, choice, groups, resampling)
             row = int(kept[fitted.trust.overshoot_row])
             fitted = replace(fitted, trust=replace(fitted.trust, overshoot_row=row))
             warn_of(fitted.trust.checks)
@@ -241,6 +247,7 @@ class AdaptiveCommittor(FittedCommittor):
         title = f"Committor from A to B: {self.trust_.between} samples between the sets; {self.checks_.headline()}"
         return card(title, ("", "value", "95 % interval"), quantity_rows(self), warning_lines(self.checks_))
 
+    @one_blas_thread()
     def predict(self, X: SamplesLike) -> Any:
         """Return the committor, from 0 to 1, at any points.
 
@@ -255,6 +262,7 @@ class AdaptiveCommittor(FittedCommittor):
         """
         return self._values(X, clip=True)
 
+    @one_blas_thread()
     def decision_function(self, X: SamplesLike) -> Any:
         """Return the smooth function that `predict` clips to [0, 1]: a collective variable with continuous forces.
 
@@ -277,6 +285,7 @@ class AdaptiveCommittor(FittedCommittor):
         values = values.clip(0, 1) if clip else values
         return values if lengths is None else split_rows(values, lengths)
 
+    @one_blas_thread()
     def gradient(self, X: ArrayLike) -> np.ndarray:
         """Return ∇q at any points, in closed form; 0 where q is clipped.
 
@@ -294,6 +303,7 @@ class AdaptiveCommittor(FittedCommittor):
         values = values_at(function, X)[:, 0]
         return function.gradient(X, np.eye(1))[:, 0] * ((values > 0) & (values < 1))[:, None]
 
+    @one_blas_thread()
     def score(
         self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None, *, diffusion: DiffusionLike = None
     ) -> float:

@@ -15,6 +15,7 @@ from kdmaps.estimators.transformer import ModeTransformer, checked_source, read_
 from kdmaps.forms.tangent import DiffusionLike
 from kdmaps.kernels import Kernel
 from kdmaps.selection.plan import FitSpec
+from kdmaps.utils.threads import at_most, n_workers_of, one_blas_thread
 from kdmaps.utils.types import PathLike, RandomStateLike, SamplesLike
 from kdmaps.utils.validation import checked_weight, seed_of
 
@@ -79,6 +80,8 @@ class KernelDiffusionMap(ModeTransformer):
         Megabytes for chunks, sums and the solve. By default a chunk has 4 MB of features.
     random_state : int, RandomState instance or None, default=None
         Seed of frequencies, landmarks and folds; the same integer gives the same draws in all estimators.
+    n_jobs : int or None, default=-1
+        Number of threads of `fit`; -1 is one per core, None is 1.
 
     Attributes
     ----------
@@ -145,6 +148,7 @@ class KernelDiffusionMap(ModeTransformer):
     dtype: DTypeLike = "float64"
     memory_limit: float | None = None
     random_state: RandomStateLike = None
+    n_jobs: int | None = -1
 
     def _fit(self, X: SamplesLike, sample_weight: ArrayLike | None, groups: ArrayLike | None) -> list[Check]:
         spec = self._spec()
@@ -154,6 +158,7 @@ class KernelDiffusionMap(ModeTransformer):
         self._publish(columns, fitted)
         return fitted.of_modes
 
+    @one_blas_thread()
     def partial_fit(
         self,
         X: SamplesLike,
@@ -203,7 +208,7 @@ class KernelDiffusionMap(ModeTransformer):
             source, columns = checked_source(self, X), self._columns
             spec = self._spec(self._own_diffusion() if diffusion is None else diffusion)
             before, summed = self._fitted(), self._summed
-        with collected() as raised:
+        with collected() as raised, at_most(n_workers_of(self.n_jobs)):
             fitted = fit_modes(source, spec, checked_weight(sample_weight, source), groups, before)
         earlier = () if before is None else before.raised
         self._publish(columns, replace(fitted, raised=(*earlier, *raised)), summed)

@@ -280,7 +280,7 @@ class KernelSearchCV(SearchedModes):
     random_state : int, RandomState instance or None, default=None
         Seed of frequencies, landmarks and folds; the same integer gives the same draws in all estimators.
     n_jobs : int or None, default=-1
-        Number of threads; -1 is one per core, None is 1 as in scikit-learn. Each uses one BLAS thread.
+        Number of threads of `fit`; -1 is one per core, None is 1.
     checkpoint : path, optional
         File for finished candidates; an interrupted search with the same data and settings resumes from it.
     progress : bool, default=False

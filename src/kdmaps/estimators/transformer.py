@@ -16,7 +16,7 @@ from kdmaps.data.inputs import as_source, check_columns, is_array_like, join_tra
 from kdmaps.data.pairs import make_pairs, time_step_check
 from kdmaps.data.sources import ArraySource, Source, gather
 from kdmaps.estimators.fit import Columns, Fit, PartialState
-from kdmaps.estimators.forecast import Fitted, Forecast, checked_steps, make_forecast
+from kdmaps.estimators.forecast import Fitted, Forecast, checked_steps, forecaster_of
 from kdmaps.estimators.model_files import write_model
 from kdmaps.exceptions import ArgumentError
 from kdmaps.forms.diffusion import is_per_sample
@@ -30,7 +30,7 @@ from kdmaps.summary import FittedModel, NotebookDisplay
 from kdmaps.utils.content import content_digest
 from kdmaps.utils.files import as_path, replacing
 from kdmaps.utils.frames import check_rows, row_times, split_rows
-from kdmaps.utils.threads import map_reduce, slices
+from kdmaps.utils.threads import at_most, map_reduce, n_workers_of, one_blas_thread, slices
 from kdmaps.utils.types import PathLike, SamplesLike
 from kdmaps.utils.validation import (
     check_nonnegative_number,
@@ -52,6 +52,7 @@ class FittedEstimator(NotebookDisplay, BaseEstimator):
     feature_names_in_: np.ndarray
     support_: Support | None
 
+    @one_blas_thread()
     def extrapolates(self, X: SamplesLike) -> np.ndarray:
         """Return True for points far from all samples of the fit, where the result is extrapolated and unreliable.
 
@@ -128,6 +129,7 @@ class ArrayTransformer(FittedModel, FittedEstimator, TransformerMixin, BaseEstim
         check_is_fitted(self)
         return np.array([f"mode{k + 1}" for k in range(self.coefficients_.shape[1])], dtype=object)
 
+    @one_blas_thread()
     def transform(self, X: SamplesLike, *, time: float = 0.0, end: str = "first", out: PathLike | None = None) -> Any:
         """Evaluate the modes at the rows of one array or source, as `ModeTransformer.transform`."""
         check_is_fitted(self)
@@ -157,6 +159,9 @@ class ModeTransformer(ArrayTransformer, auto_wrap_output_keys=None):  # type: ig
     wrapped, accepts lists of arrays, too.
     """
 
+    n_jobs: int | None
+
+    @one_blas_thread()
     def fit(
         self, X: SamplesLike, y: Any = None, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
     ) -> Self:
@@ -182,7 +187,7 @@ class ModeTransformer(ArrayTransformer, auto_wrap_output_keys=None):  # type: ig
         """
         if isinstance(X, Pairs) and getattr(self, "lag", None) != 1:
             raise ArgumentError("X has pairs of states, which are one lag apart: fit them with {lag:1}.")
-        with collected() as checks:
+        with collected() as checks, at_most(n_workers_of(self.n_jobs)):
             of_modes = self._fit(X, sample_weight, groups)
             raised = tuple(checks)
             warn_of(of_modes)
@@ -206,6 +211,7 @@ class ModeTransformer(ArrayTransformer, auto_wrap_output_keys=None):  # type: ig
         """Fit and publish the modes; return the checks of the choice and of the modes."""
         raise NotImplementedError
 
+    @one_blas_thread()
     def transform(self, X: SamplesLike, *, time: float = 0.0, end: str = "first", out: PathLike | None = None) -> Any:
         """Evaluate the modes at new points.
 
@@ -235,6 +241,7 @@ class ModeTransformer(ArrayTransformer, auto_wrap_output_keys=None):  # type: ig
         """Return the modes as floats; the rows of several trajectories follow one another."""
         return np.asarray(ArrayTransformer.transform(self, join_trajectories(X)[0]), dtype=np.float64)
 
+    @one_blas_thread()
     def gradient(self, X: ArrayLike) -> np.ndarray:
         """Evaluate the gradients ∇φ_k of the modes at any points, in closed form.
 
@@ -255,6 +262,7 @@ class ModeTransformer(ArrayTransformer, auto_wrap_output_keys=None):  # type: ig
         map_reduce(list(slices(X.shape[0], projected.chunk_rows)), lambda: None, step)
         return out if lengths is None else split_rows(out, lengths)  # type: ignore[return-value]
 
+    @one_blas_thread()
     def predict_expectation(
         self,
         X: SamplesLike,
@@ -329,8 +337,10 @@ class ModeTransformer(ArrayTransformer, auto_wrap_output_keys=None):  # type: ig
         fitted: Any = getattr(self, "best_estimator_", self)
         moments = None if self.right_modes_ is None else self.moments_
         model = Fitted(self.basis_, clock, len(self.rates_), fitted.regularization, moments)
-        return make_forecast(model, frames, checked_values(values, len(frames)), steps, points, groups, weight)
+        observables = checked_values(values, len(frames))
+        return forecaster_of(self, model, frames, groups, weight).forecast(observables, steps, points)
 
+    @one_blas_thread()
     def score(
         self,
         X: SamplesLike,

@@ -95,6 +95,8 @@ class VariationalKernelMap(LearnedModel, ModeTransformer):
         Folds of the term "heldout" and of cross-fitted rates. A number is that many random folds, drawn twice.
     random_state : int, RandomState instance or None, default=None
         Seed of frequencies, landmarks and folds; the same integer gives the same draws in all estimators.
+    n_jobs : int or None, default=-1
+        Number of threads of `fit`; -1 is one per core, None is 1.
     progress : bool, default=False
         If True, show a progress bar.
 
@@ -157,6 +159,7 @@ class VariationalKernelMap(LearnedModel, ModeTransformer):
     rates: str = "ritz"
     cv: Any = 3
     random_state: RandomStateLike = None
+    n_jobs: int | None = -1
     progress: bool = False
 
     def _fit(self, X: SamplesLike, sample_weight: ArrayLike | None, groups: ArrayLike | None) -> list[Check]:

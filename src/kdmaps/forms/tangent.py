@@ -16,6 +16,7 @@ from kdmaps.checks import Check, rules, warn
 from kdmaps.data import ArraySource, Source
 from kdmaps.data.distances import neighbors
 from kdmaps.forms.diffusion import DiffusionTensor, TensorLike
+from kdmaps.utils.threads import one_blas_thread
 from kdmaps.utils.types import Index
 
 #: A local spectrum ends where it first falls by this factor. In neighbourhoods of twenty samples or more that fill all
@@ -75,6 +76,7 @@ class TangentDiffusion:
     floor: float | str = "auto"
     max_samples: int = 10_000
 
+    @one_blas_thread()
     def fit(self, X: np.ndarray | Source, sample_weight: np.ndarray | None = None) -> TangentSpaces:
         """Return tangent spaces of the samples X; samples of weight 0 are left out, other weights have no effect."""
         source, rng = X if isinstance(X, Source) else ArraySource(X, checked=True), np.random.RandomState(0)

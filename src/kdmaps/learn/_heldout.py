@@ -16,7 +16,7 @@ from kdmaps.learn.objectives import Loss, Objective
 from kdmaps.learn.statistics import Statistics, map_arrays, rounding_variance
 from kdmaps.selection.scores import PooledScore
 from kdmaps.spectrum.adjoint import LeadingModes, leading_modes
-from kdmaps.utils.threads import map_ordered, one_blas_thread
+from kdmaps.utils.threads import map_ordered
 
 #: Start of the solver for each eigenproblem, by number: `LeadingModes.reduced` at the previous θ.
 Memory = dict[int, np.ndarray]
@@ -131,25 +131,23 @@ def heldout(
     of the eigenproblems.
     """
     n, lam = objective.n_components, float(np.exp(log_regularization))
-    with one_blas_thread():  # several problems at once, and the same rounding for any number of threads
-        fit = _fit(statistics, lam, objective, roles, {} if memory is None else memory)
+    fit = _fit(statistics, lam, objective, roles, {} if memory is None else memory)
     if fit is None:
         unknown = partial(map_arrays, lambda array: np.full_like(array, np.nan), statistics)
         nothing = np.full(n, np.nan)
         return Loss(np.nan, {"heldout": np.nan}, nothing, np.nan, lambda: (Statistics(*unknown()), np.nan))
 
     def adjoint() -> tuple[Statistics, float]:
-        with one_blas_thread():
-            by_forms = [-part for part in fit.score.lower_bound_adjoint(objective.caution)]
-            adjoints, problems = _union_adjoints(fit, by_forms)
-            totals, grams, energies = _class_adjoints(fit.unions, adjoints, objective.center)
-            others = statistics._replace(totals=None, grams=None, energies=None, ridge=None)
-            result = Statistics(*map_arrays(np.zeros_like, others))
-            result = result._replace(totals=totals, grams=grams, energies=energies)
-            if statistics.ridge is None:  # R = 1
-                return result, lam * float(sum(np.vdot(part.energy, part.right) for part in problems))
-            ridge = lam * _sym(np.hstack([part.energy for part in problems]), np.hstack([p.right for p in problems]))
-            return result._replace(ridge=ridge), float(np.vdot(ridge, statistics.ridge))
+        by_forms = [-part for part in fit.score.lower_bound_adjoint(objective.caution)]
+        adjoints, problems = _union_adjoints(fit, by_forms)
+        totals, grams, energies = _class_adjoints(fit.unions, adjoints, objective.center)
+        others = statistics._replace(totals=None, grams=None, energies=None, ridge=None)
+        result = Statistics(*map_arrays(np.zeros_like, others))
+        result = result._replace(totals=totals, grams=grams, energies=energies)
+        if statistics.ridge is None:  # R = 1
+            return result, lam * float(sum(np.vdot(part.energy, part.right) for part in problems))
+        ridge = lam * _sym(np.hstack([part.energy for part in problems]), np.hstack([p.right for p in problems]))
+        return result._replace(ridge=ridge), float(np.vdot(ridge, statistics.ridge))
 
     value, values = -fit.score.lower_bound(objective.caution), fit.spectra[0].values
     below = values[n] if n < len(values) else 0.0

@@ -19,7 +19,7 @@ from kdmaps.selection.evaluation import FoldedMoments, SearchData, remade
 from kdmaps.selection.folds import Folds
 from kdmaps.selection.scores import select_by_timescale
 from kdmaps.selection.training import Training
-from kdmaps.utils.threads import single_thread
+from kdmaps.utils.threads import one_blas_thread, single_thread
 from kdmaps.utils.types import Index
 
 #: c of σ_j = σ·exp(c·tanh θ_j).
@@ -101,6 +101,7 @@ class Refinement:
         return bool(self.score_difference > allowed * self.difference_standard_error)
 
 
+@one_blas_thread()
 def refine(
     data: SearchData,
     start: Candidate,

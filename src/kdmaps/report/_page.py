@@ -21,12 +21,14 @@ from kdmaps.uncertainty import Uncertainty
 from kdmaps.utils.files import write_text
 from kdmaps.utils.frames import column_names
 from kdmaps.utils.optional import optional
+from kdmaps.utils.threads import one_blas_thread
 from kdmaps.utils.types import PathLike
 
 #: Largest number of samples in the interactive figures.
 MAX_POINTS = 3000
 
 
+@one_blas_thread()
 def write_report(model: ModeTransformer, X: ArrayLike, path: PathLike, **options: Any) -> None:
     """Write a self-contained HTML page about a fit, which needs no network, server or other file.
 
@@ -51,6 +53,7 @@ def write_report(model: ModeTransformer, X: ArrayLike, path: PathLike, **options
     write_text(path, render_report(model, X, **options))
 
 
+@one_blas_thread()
 def render_report(
     model: ModeTransformer,
     X: ArrayLike,

@@ -19,6 +19,7 @@ from kdmaps.report.sections import Beside, Figure, Section, Table, Text, checks_
 from kdmaps.summary import describe_kernel, show_interval
 from kdmaps.utils.numbers import rounded
 from kdmaps.utils.optional import optional
+from kdmaps.utils.threads import one_blas_thread
 
 #: Most samples in a figure.
 MOST = 5000
@@ -44,6 +45,7 @@ def verdict(model: AdaptiveCommittor, checks: Checks, language: Language = PYTHO
     return checks.verdict(result, language)
 
 
+@one_blas_thread()
 def render_committor(
     model: AdaptiveCommittor,
     X: ArrayLike,

@@ -10,7 +10,9 @@ energy of candidates that single samples would reject.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import ceil
@@ -31,6 +33,7 @@ from kdmaps.selection.folds import Folds, Splits, make_splits, resolve_cv
 from kdmaps.selection.roots import metric_root
 from kdmaps.spectrum.committor import BoundarySums
 from kdmaps.utils.progress import track
+from kdmaps.utils.threads import map_unordered, n_threads
 
 #: Sides of a sample: in A, in B, outside of both.
 SOURCE, TARGET, OUTSIDE = 0, 1, -1
@@ -175,6 +178,7 @@ class CommittorSearch:
         self._everything = np.arange(len(data.X))
         self._landmarks: dict[int | None, np.ndarray] = {}
         self._roots: dict[tuple[Recipe, int | None], np.ndarray] = {}
+        self._once = threading.RLock()  # recipes in several threads wait for landmarks and metrics that they share
         # One of the samples in each TRIMMED that have a part in the energy, over all folds.
         self._left_out = ceil(sum(np.count_nonzero(data.side[test] == OUTSIDE) for _, test in folds) / TRIMMED)
 
@@ -232,13 +236,16 @@ class CommittorSearch:
         """Make the basis of the training samples of a fold, or of all samples."""
         kernel: Kernel = make_kernel(recipe.family, recipe.width * self.data.median)
         if recipe.origin is not None:
-            kernel = Metric(kernel, self._root(recipe.origin, fold))
+            with self._once:
+                root = self._root(recipe.origin, fold)
+            kernel = Metric(kernel, root)
         X = self.data.X if fold is None else self.data.X[self.folds[fold][0]]
         spec = BasisSpec(recipe.basis, self.n_features)
         if recipe.basis == "landmarks":
-            if fold not in self._landmarks:  # the same for all kernels
-                n = min(self.n_features, max(2, len(X) // 4))
-                self._landmarks[fold] = select_landmarks(X, n, "kmeans", self.data.seed)
+            with self._once:
+                if fold not in self._landmarks:  # the same for all kernels
+                    n = min(self.n_features, max(2, len(X) // 4))
+                    self._landmarks[fold] = select_landmarks(X, n, "kmeans", self.data.seed)
             spec = replace(spec, landmarks=self._landmarks[fold])
         return spec.make(kernel, X, None, self.data.seed)
 
@@ -269,33 +276,40 @@ class CommittorSearch:
             self._roots[recipe, fold] = scale * root
         return self._roots[recipe, fold]
 
+    def _evaluate_all(self, recipes: Sequence[Recipe], label: str, progress: bool) -> list[Evaluated]:
+        """Evaluate recipes in one thread per core; the result is in their order, whichever is finished first."""
+        finished: dict[int, list[Evaluated]] = {}
+        with closing(map_unordered(recipes, self.evaluate, n_threads())) as results:
+            for number, candidates in track(results, len(recipes), lambda: label, progress):
+                finished[number] = candidates
+        return [candidate for number in range(len(recipes)) for candidate in finished[number]]
+
     def run(self, basis: str = "auto", progress: bool = False) -> tuple[Evaluated, list[Evaluated]]:
         """Return the best recipe, and all recipes in the order of their evaluation; `basis` is one of BASES."""
         evaluated: list[Evaluated] = []
 
-        def add(recipes: Sequence[Recipe]) -> Evaluated:
-            for recipe in track(recipes, len(recipes), lambda: "kernels", progress):
-                evaluated.extend(self.evaluate(recipe))
+        def add(recipes: Sequence[Recipe], stage: str) -> Evaluated:
+            evaluated.extend(self._evaluate_all(recipes, f"search ({stage})", progress))
             # Without samples between the sets many energies are 0; the widest kernel then interpolates most smoothly.
             return min(evaluated, key=lambda one: (one.score, -one.recipe.width))
 
         plain = "fourier" if basis == "auto" else basis
-        best = add([Recipe("gaussian", width, plain) for width in WIDTHS])
+        best = add([Recipe("gaussian", width, plain) for width in WIDTHS], "bandwidths")
         first = best.recipe.width
         if first in (WIDTHS[0], WIDTHS[-1]):
-            best = add([Recipe("gaussian", first * (0.5 if first == WIDTHS[0] else 2.0), plain)])
-        best = add(_others(best.recipe, basis))
+            best = add([Recipe("gaussian", first * (0.5 if first == WIDTHS[0] else 2.0), plain)], "more bandwidths")
+        best = add(_others(best.recipe, basis), "families and bases")
         determined = 0 < best.score < np.inf and self.data.X.shape[1] > 1
-        for _ in range(METRIC_ROUNDS if determined else 0):
+        for metric in range(1, 1 + METRIC_ROUNDS if determined else 1):
             old = best.recipe
             trials = [replace(old, width=factor * old.width, origin=old) for factor in METRIC_FACTORS]
             trials += [Recipe("gaussian", width, plain, origin=old) for width in METRIC_WIDTHS]
-            new = add(trials)
+            new = add(trials, f"metric {metric}")
             if new is best or not self.is_better(new, best):
                 break
             best = new
         if best.recipe.origin is not None:
-            add(_others(best.recipe, basis))
+            add(_others(best.recipe, basis), "families and bases in the metric")
             new = min((one for one in evaluated if one.recipe.origin is best.recipe.origin), key=lambda one: one.score)
             best = new if self.is_better(new, best) else best
         return self._smoothest(best, evaluated), evaluated

@@ -29,7 +29,6 @@ from kdmaps.spectrum.directed import modes_of
 from kdmaps.spectrum.iteration import CLOSE_STEPS, LAGGED_BOUND, LAGGED_STEPS
 from kdmaps.spectrum.modes import Modes
 from kdmaps.utils.content import content_digest
-from kdmaps.utils.threads import one_blas_thread
 
 #: Samples that are searched, unless more are asked for, if a pass over the data is expensive.
 SEARCH_SAMPLES = 20_000
@@ -172,10 +171,9 @@ class SearchData:
         sums, settings = [folded.whole, *trains, *tests], (n_components, [regularization], self.fit.center)
         iteration = {**self._iteration, "steps": CLOSE_STEPS}
         members = np.eye(len(sums), dtype=bool)
-        with one_blas_thread():
-            frame = seen_frame(united(sums, members[0]), folded.basis.ridge)
-            sums = sums if frame is None else [part.reduced(frame) for part in sums]
-            return rough_cross_fit(sums, members, folded.basis.ridge, *settings, **iteration)[0]
+        frame = seen_frame(united(sums, members[0]), folded.basis.ridge)
+        sums = sums if frame is None else [part.reduced(frame) for part in sums]
+        return rough_cross_fit(sums, members, folded.basis.ridge, *settings, **iteration)[0]
 
     @property
     def _iteration(self) -> dict[str, Any]:

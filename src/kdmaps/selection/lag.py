@@ -25,6 +25,7 @@ from kdmaps.spectrum.pencil import find_modes
 from kdmaps.utils.frames import records
 from kdmaps.utils.notebook import TableCard
 from kdmaps.utils.numbers import rounded
+from kdmaps.utils.threads import one_blas_thread
 from kdmaps.utils.types import RandomStateLike, SamplesLike
 from kdmaps.utils.validation import checked_weight, seed_of
 
@@ -189,6 +190,7 @@ class LagChoice(NamedTuple):
     timescales: ImpliedTimescales
 
 
+@one_blas_thread()
 def choose_lag(
     X: SamplesLike,
     *,

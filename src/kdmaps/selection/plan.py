@@ -18,6 +18,7 @@ from kdmaps.selection.folds import FOLDS, REPEATS, BlockedKFold, is_auto, resolv
 from kdmaps.selection.grid import bandwidth_grid, kernels_of, regularization_grid
 from kdmaps.selection.scores import PAPER_SCORINGS, make_scoring
 from kdmaps.spectrum.modes import Clock
+from kdmaps.utils.threads import n_workers_of
 from kdmaps.utils.validation import check_count, check_positive_integer, check_positive_number
 
 #: How rates are estimated.
@@ -164,8 +165,7 @@ class SearchPlan:
             raise ValueError(f"max_search_samples must be None or an integer of at least 2, got {most!r}.")
         for name in ("max_extensions", "metric_rounds"):
             check_count(name, getattr(self, name))
-        if self.n_jobs is not None and (not isinstance(self.n_jobs, Integral) or self.n_jobs == 0):
-            raise ValueError(f"n_jobs must be None or an integer of threads, -1 for all, got {self.n_jobs!r}.")
+        n_workers_of(self.n_jobs)
         if self.basis.basis == "full":
             raise ValueError("basis='full' leaves no sample to test on; use basis='landmarks' or 'fourier'.")
         if self.scoring == "timescale" and not self.fit.center:

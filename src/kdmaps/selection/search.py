@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs
 
 from kdmaps.bases import Basis
 from kdmaps.checks import rules
@@ -24,7 +23,7 @@ from kdmaps.selection.plan import FitSpec, SearchPlan
 from kdmaps.selection.result import Search, SearchResult
 from kdmaps.selection.scores import make_scoring
 from kdmaps.utils.progress import track
-from kdmaps.utils.threads import map_unordered, one_blas_thread
+from kdmaps.utils.threads import map_unordered, n_workers_of
 from kdmaps.utils.validation import seed_of
 
 #: If rounding spoils the best candidate, another may replace it that is worse by less than this many standard errors.
@@ -48,24 +47,23 @@ def search(source: Source, weight: np.ndarray | None, groups: Any, plan: SearchP
     checkpoint = Checkpoint(plan.checkpoint)
     resumed = plan.random_state is None and checkpoint.seed is not None
     seed: int = checkpoint.seed if resumed else seed_of(plan.random_state)  # type: ignore[assignment]
-    with one_blas_thread():  # several small problems at a time: more BLAS threads would compete for the cores
-        data = SearchData.gather(source, weight, groups, plan, seed)
-        sweep = _Sweep(data, plan, checkpoint)
-        if plan.fit.memory_limit is not None:  # applies to the final fit only; checked before the search
-            basis = data.basis.make(Gaussian(data.median), data.preview.X, data.preview.weight, data.seed)
-            chunk_rows(basis, basis.n_features, plan.fit.memory_limit)
-        if plan.adaptive:
-            best, limits = coarse_to_fine(data, plan, sweep.run)
-            _check_found(best, plan)
-            best, moments = sweep.confirmed(best)
-            return sweep.finished(best, moments, edges=edges_of(best, limits))
-        sigmas = bandwidth_grid(plan.bandwidths, plan.bandwidth_range, data.median)
-        lambdas = regularization_grid(plan.regularizations, data.rate_unit)
-        sweep.grid(kernels_of(plan.families, sigmas), lambdas)
-        _check_found(sweep.best, plan)
-        best, extensions = _extend(sweep, plan.max_extensions)
-        best, moments = sweep.determined(best)
-        return sweep.finished(best, moments, extensions=tuple(extensions))
+    data = SearchData.gather(source, weight, groups, plan, seed)
+    sweep = _Sweep(data, plan, checkpoint)
+    if plan.fit.memory_limit is not None:  # applies to the final fit only; checked before the search
+        basis = data.basis.make(Gaussian(data.median), data.preview.X, data.preview.weight, data.seed)
+        chunk_rows(basis, basis.n_features, plan.fit.memory_limit)
+    if plan.adaptive:
+        best, limits = coarse_to_fine(data, plan, sweep.run)
+        _check_found(best, plan)
+        best, moments = sweep.confirmed(best)
+        return sweep.finished(best, moments, edges=edges_of(best, limits))
+    sigmas = bandwidth_grid(plan.bandwidths, plan.bandwidth_range, data.median)
+    lambdas = regularization_grid(plan.regularizations, data.rate_unit)
+    sweep.grid(kernels_of(plan.families, sigmas), lambdas)
+    _check_found(sweep.best, plan)
+    best, extensions = _extend(sweep, plan.max_extensions)
+    best, moments = sweep.determined(best)
+    return sweep.finished(best, moments, extensions=tuple(extensions))
 
 
 def _check_found(best: Candidate, plan: SearchPlan) -> None:
@@ -164,7 +162,7 @@ class _Sweep:
                 self._found[trial] = stored
         missing = [trial for trial in new if trial not in self._found]
         jobs = self._plan.n_jobs
-        workers = self.data.source.n_callers if jobs == -1 else effective_n_jobs(jobs)
+        workers = self.data.source.n_callers if jobs == -1 else n_workers_of(jobs)
         leader = sorted(self.candidates, key=lambda candidate: candidate.value)  # the best so far comes last
 
         def evaluate(trial: Trial) -> list[Candidate]:
@@ -228,18 +226,17 @@ def with_more_features(found: Search, chosen: Candidate, plan: SearchPlan) -> tu
     of every fold; landmarks are selected from the training samples of each fold.
     """
     data, p, best = found.data, plan.basis.n_features, None
-    with one_blas_thread():
-        while SAMPLES_PER_FEATURE * 2 * p <= len(data.rows):
-            if not _fits_memory(data.make_basis(chosen.kernel, chosen.basis, 2 * p), plan.fit):
-                break
-            best = best or _with_features(data, chosen, plan, p)
-            other = _with_features(data, chosen, plan, 2 * p)
-            if not is_better(other, best):
-                break
-            best, p = other, 2 * p
-        if best is None or p == plan.basis.n_features:
-            return found, replace(chosen, n_features=p)
-        return found._replace(moments=data.fold(best.kernel, best.basis, p)), best
+    while SAMPLES_PER_FEATURE * 2 * p <= len(data.rows):
+        if not _fits_memory(data.make_basis(chosen.kernel, chosen.basis, 2 * p), plan.fit):
+            break
+        best = best or _with_features(data, chosen, plan, p)
+        other = _with_features(data, chosen, plan, 2 * p)
+        if not is_better(other, best):
+            break
+        best, p = other, 2 * p
+    if best is None or p == plan.basis.n_features:
+        return found, replace(chosen, n_features=p)
+    return found._replace(moments=data.fold(best.kernel, best.basis, p)), best
 
 
 def with_fewer_landmarks(found: Search, chosen: Candidate, plan: SearchPlan) -> tuple[Search, Candidate]:
@@ -251,11 +248,10 @@ def with_fewer_landmarks(found: Search, chosen: Candidate, plan: SearchPlan) -> 
     free = plan.basis.basis == "auto" and isinstance(plan.basis.landmarks, str) and p > plan.fit.n_components
     if not free or chosen.basis != "landmarks" or data.complete or data.n_all <= MANY_SAMPLES:
         return found, chosen
-    with one_blas_thread():
-        other = _with_features(data, chosen, plan, p)
-        if not other.reliable or chosen.value - other.value > chosen.standard_error:
-            return found, chosen
-        return found._replace(moments=data.fold(other.kernel, other.basis, p)), other
+    other = _with_features(data, chosen, plan, p)
+    if not other.reliable or chosen.value - other.value > chosen.standard_error:
+        return found, chosen
+    return found._replace(moments=data.fold(other.kernel, other.basis, p)), other
 
 
 def _with_features(data: SearchData, chosen: Candidate, plan: SearchPlan, n_features: int) -> Candidate:

@@ -9,6 +9,7 @@ from scipy.special import logsumexp
 from kdmaps.checks import Check, rules, warn
 from kdmaps.data.findings import effective_sample_size as effective_sample_size
 from kdmaps.data.findings import least_effective
+from kdmaps.utils.threads import one_blas_thread
 from kdmaps.utils.validation import check_positive_number
 
 #: Largest standard error of a free-energy difference between windows, in kT: a factor of e in the weights.
@@ -18,6 +19,7 @@ MAX_REDUCED = 1e12
 WINDOW_TOLERANCE, MAX_STEPS = 1e-10, 100
 
 
+@one_blas_thread()
 def boltzmann_weights(bias_energy: ArrayLike, kT: float) -> np.ndarray:
     """Return the weights e^{U/kT}, scaled to mean 1, of samples simulated with a bias U added to the energy V.
 
@@ -46,6 +48,7 @@ def boltzmann_weights(bias_energy: ArrayLike, kT: float) -> np.ndarray:
     return _scaled(_checked_energies("bias_energy", bias_energy, 1), check_positive_number("kT", kT))
 
 
+@one_blas_thread()
 def metadynamics_weights(
     bias_energy: ArrayLike, bias_on_grid: ArrayLike, kT: float, bias_factor: float, snapshot: ArrayLike | None = None
 ) -> np.ndarray:
@@ -101,6 +104,7 @@ def metadynamics_weights(
     return _scaled(energy - offset[rows])
 
 
+@one_blas_thread()
 def umbrella_weights(bias_energies: ArrayLike, window: ArrayLike, kT: float) -> np.ndarray:
     """Return the weights, scaled to mean 1, of frames of several simulations with different static biases.
 

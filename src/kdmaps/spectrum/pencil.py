@@ -1,7 +1,5 @@
 """The generalized eigenproblem Σa = μ(L+λR)a of size p×p."""
 
-from contextlib import nullcontext
-
 import numpy as np
 from scipy import linalg
 from scipy.linalg import lapack
@@ -10,7 +8,6 @@ from kdmaps.checks import Check, or_fewer, rules, warn
 from kdmaps.exceptions import ArgumentError, Undetermined
 from kdmaps.forms.moments import Moments
 from kdmaps.spectrum.modes import NO_LAG, Clock, Modes
-from kdmaps.utils.threads import one_blas_thread
 
 #: Rounding of a number in single precision.
 SINGLE_ROUNDING = 6e-8
@@ -117,9 +114,7 @@ def find_modes(
             modes=n_components,
             features=p,
         )
-    # Small problems do not gain from threads, and are much slower if other threads occupy the cores.
-    with one_blas_thread() if p <= 512 else nullcontext():
-        solution = solve(covariance, energy, ridge, min(n_components + 1, p), regularization)
+    solution = solve(covariance, energy, ridge, min(n_components + 1, p), regularization)
     values, coefficients, condition, trace = solution
     floor = rounding_variance(moments, coefficients)
     check_determined((values > floor)[:n_components])

@@ -1,4 +1,8 @@
-"""One thread per core: chunks of samples are given to Python threads whose work releases the interpreter lock.
+"""One thread per core: blocks of samples, or kernels, are given to Python threads that release the interpreter lock.
+
+The libraries below them (BLAS, and OpenMP in scikit-learn) use one thread for each call. Most products are small: the
+threads of these libraries would spend more time waiting for each other than working, many times more if other processes
+occupy the cores. Every public function that computes is decorated with `@one_blas_thread()`.
 
 Threads work in the context of their caller, so that checks made there reach its result (`kdmaps.checks.collected`).
 """
@@ -8,31 +12,39 @@ import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence, Sized
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from contextvars import copy_context
 from functools import cache
 from itertools import chain
-from typing import Any
+from numbers import Integral
+from typing import Any, NamedTuple
 
+from joblib import effective_n_jobs
 from threadpoolctl import ThreadpoolController
 
 #: Tasks that wait for a busy thread: one is enough to keep it busy, and each holds a chunk of samples.
 QUEUED = 1
 _local = threading.local()
-# Contexts of `one_blas_thread`, over all threads, and the numbers of BLAS threads before the first of them.
+# Contexts of `one_blas_thread`, in all threads together, and the numbers of BLAS threads before the first of them.
 _lock = threading.Lock()
 _contexts = 0
 _before: list[int] = []
 
 
 @contextmanager
-def single_thread() -> Iterator[None]:
-    """Within this context, chunk loops of the calling thread start no other threads, since their caller does."""
-    before, _local.single = getattr(_local, "single", False), True
+def at_most(n_workers: int) -> Iterator[None]:
+    """Within this context, loops of the calling thread start at most so many threads."""
+    before = getattr(_local, "most", None)
+    _local.most = n_workers if before is None else min(before, n_workers)
     try:
         yield
     finally:
-        _local.single = before
+        _local.most = before
+
+
+def single_thread() -> AbstractContextManager[None]:
+    """Return a context in which loops of the calling thread start no other threads, since their caller does."""
+    return at_most(1)
 
 
 class Cancelled(BaseException):
@@ -48,36 +60,58 @@ def check_cancelled() -> None:
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Within this context, BLAS uses one thread per call.
+    """Within this context, and in functions with the decorator `@one_blas_thread()`, BLAS uses one thread for a call.
 
-    Contexts of several threads overlap and end in any order: the first sets the number, the last restores it.
+    So does OpenMP. Contexts may be nested. Contexts of several threads overlap and end in any order: the first sets the
+    number of the process, the last restores it. OpenMP has one number for each thread, which applies to the calling
+    thread and to the workers of this module.
     """
     global _contexts, _before
-    process, openmp = _blas_libraries()
+    libraries = _libraries()
     with _lock:
         if _contexts == 0:
-            _before = _set_threads(process, [1] * len(process))
+            _before = _set_threads(libraries.of_process, [1] * len(libraries.of_process))
         _contexts += 1
-    own = _set_threads(openmp, [1] * len(openmp))
+    before = _set_threads(libraries.of_thread, [1] * len(libraries.of_thread))
     try:
         yield
     finally:
-        _set_threads(openmp, own)
+        _set_threads(libraries.of_thread, before)
         with _lock:
             _contexts -= 1
             if _contexts == 0:
-                _set_threads(process, _before)
+                _set_threads(libraries.of_process, _before)
+
+
+def _pool(n_workers: int) -> ThreadPoolExecutor:
+    """Return a pool whose workers have the limits of the calling thread."""
+    return ThreadPoolExecutor(n_workers, initializer=_limit_worker, initargs=(getattr(_local, "most", None),))
+
+
+def _limit_worker(most: int | None) -> None:
+    _local.most = most
+    libraries = _libraries().of_thread
+    _set_threads(libraries, [1] * len(libraries))
+
+
+class _Libraries(NamedTuple):
+    """Loaded libraries that start threads."""
+
+    of_process: list[Any]  # with one number of threads for the process
+    of_thread: list[Any]  # with one number for each calling thread: OpenMP, and OpenBLAS on top of it
 
 
 @cache  # scanning the loaded libraries takes milliseconds
-def _blas_libraries() -> tuple[list[Any], list[Any]]:
-    """Return BLAS libraries with one number of threads for the process, and OpenBLAS with one for each thread."""
-    found = ThreadpoolController().select(user_api="blas").lib_controllers
-    libraries: tuple[list[Any], list[Any]] = ([], [])
-    for library in found:
+def _libraries() -> _Libraries:
+    """Return the libraries of numpy, scipy and scikit-learn that start threads."""
+    import scipy.linalg  # noqa: F401  loads its BLAS
+    import sklearn.utils  # noqa: F401  loads OpenMP
+
+    libraries = _Libraries([], [])
+    for library in ThreadpoolController().lib_controllers:
+        openmp = library.user_api == "openmp" or getattr(library, "threading_layer", "") == "openmp"
         if library.num_threads is not None:
-            openmp = library.internal_api == "openblas" and getattr(library, "threading_layer", "") == "openmp"
-            libraries[openmp].append(library)
+            (libraries.of_thread if openmp else libraries.of_process).append(library)
     return libraries
 
 
@@ -94,12 +128,22 @@ def _set_threads(libraries: list[Any], numbers: list[int]) -> list[int]:
 
 
 def n_threads() -> int:
-    """Return the number of threads of the chunk loop: one per core that this process may use."""
-    if getattr(_local, "single", False):
-        return 1
+    """Return the number of threads of a loop: one per core that this process may use, unless fewer are allowed."""
     limit = int(os.environ.get("OMP_NUM_THREADS", "").split(",")[0] or 0)  # "2,4" limits nested levels too
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(limit, cores) if limit > 0 else cores
+    allowed = min(limit, cores) if limit > 0 else cores
+    most: int | None = getattr(_local, "most", None)
+    return allowed if most is None else min(allowed, most)
+
+
+def n_workers_of(n_jobs: int | None) -> int:
+    """Return the number of threads for the parameter `n_jobs` of an estimator: -1 is one per core, None is 1."""
+    if n_jobs is not None and (not isinstance(n_jobs, Integral) or n_jobs == 0):
+        raise ValueError(f"n_jobs must be None or an integer of threads, -1 for all, got {n_jobs!r}.")
+    if n_jobs == -1:
+        return n_threads()
+    workers: int = effective_n_jobs(n_jobs)
+    return workers
 
 
 def map_reduce(tasks: Iterable[Any], start: Callable[[], Any], step: Callable[[Any, Any], None]) -> list[Any]:
@@ -120,7 +164,7 @@ def map_reduce(tasks: Iterable[Any], start: Callable[[], Any], step: Callable[[A
     states: list[Any] = []
     pending: list[deque[Future[Any]]] = [deque() for _ in range(workers)]
     with one_blas_thread(), ExitStack() as stack:
-        lanes = [stack.enter_context(ThreadPoolExecutor(1)) for _ in range(workers)]
+        lanes = [stack.enter_context(_pool(1)) for _ in range(workers)]
         for number, task in enumerate(tasks):
             t = number % workers
             if number < workers:
@@ -140,7 +184,7 @@ def map_ordered(tasks: Iterable[Any], work: Callable[[Any], Any]) -> Iterator[An
         yield from map(work, tasks)
         return
     pending: deque[Future[Any]] = deque()
-    with one_blas_thread(), ThreadPoolExecutor(workers) as pool:
+    with one_blas_thread(), _pool(workers) as pool:
         for task in tasks:
             if len(pending) > QUEUED * workers:
                 yield pending.popleft().result()
@@ -167,7 +211,7 @@ def map_unordered(tasks: Sequence[Any], work: Callable[[Any], Any], n_workers: i
             with single_thread():
                 yield from enumerate(map(work, tasks))
             return
-        pool = ThreadPoolExecutor(n_workers)
+        pool = _pool(n_workers)
         try:
             futures = {pool.submit(copy_context().run, run, task): number for number, task in enumerate(tasks)}
             for future in as_completed(futures):
