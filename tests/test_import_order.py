@@ -30,6 +30,7 @@ ORDER = [
     "estimators",
     "uncertainty",
     "dynamics",
+    "analysis",
     "simulation",
     "plotting",
     "report",

@@ -139,8 +139,7 @@ def fit(
     from kdmaps.cli._reading import read_samples, reading_program
     from kdmaps.data.pairs import compare_steps
     from kdmaps.estimators.model_files import write_model
-    from kdmaps.report._page import render_analysis
-    from kdmaps.report._subject import checked_names
+    from kdmaps.report import render_analysis
     from kdmaps.utils.files import replacing
 
     write_modes = kdmaps.data.make_writer(f".{table_format}")  # may need a package that is missing
@@ -175,7 +174,7 @@ def fit(
     with reporting(True), stage("report", True):
         page = render_analysis(
             analysis,
-            checked_names(estimator, samples.X, samples.names),
+            samples.names,
             independence=new,
             unit=unit,
             notes=notes,

@@ -117,8 +117,9 @@ def render_report(
     optional("jinja2", "report", "Reports")  # before anything is computed
     optional("matplotlib", "report", "Reports")
     columns = column_names(X)
-    model, X = model_and_samples(model, X, ModeTransformer)
-    names = checked_names(model, X, columns if feature_names is None and column_names(X) is None else feature_names)
+    model, X = model_and_samples(model, X, ModeTransformer)  # steps of a pipeline may lose the names
+    if feature_names is None and columns is not None and len(columns) == model.n_features_in_:
+        feature_names = columns
     analysis = Analysis(
         model,
         X,
@@ -132,7 +133,7 @@ def render_report(
     )
     return render_analysis(
         analysis,
-        names,
+        feature_names,
         independence=independence,
         notes=notes,
         title=title,
@@ -146,7 +147,7 @@ def render_report(
 
 def render_analysis(
     analysis: Analysis,
-    names: Sequence[str],
+    feature_names: Sequence[str] | None = None,
     *,
     independence: IndependentModes | None = None,
     notes: str = "",
@@ -157,13 +158,14 @@ def render_analysis(
     draw: Any = None,
     max_points: int = MAX_POINTS,
 ) -> str:
-    """Return the page about an analysis; `names` are the columns, the other arguments are as in `render_report`."""
+    """Return the page about an analysis; the other arguments are as in `render_report`."""
     model, n_samples = analysis.model, len(analysis.X)
     summary = summarise(
         model, unit=unit, uncertainty=analysis.uncertainty, checks=analysis.checks, doubtful=analysis.doubtful
     )
     drawn = checked_draw(draw, n_samples)
-    subject = Subject(analysis, list(names), drawn, summary, independence, command, reading, max_points)
+    names = checked_names(model, None, feature_names)
+    subject = Subject(analysis, names, drawn, summary, independence, command, reading, max_points)
     language = PYTHON if command is None else CLI
     process = "" if analysis.koopman is None else analysis.koopman.slowest(unit)
     return render_page(
