@@ -23,8 +23,8 @@ import kdmaps
 
 table = pd.read_csv(files("nitime") / "data" / "fmri_timeseries.csv").iloc[:, 3:]  # without the means of tissues
 table = table.rename(columns={"APHG": "LAntPHG"})
-for finding in kdmaps.data.check_data(table.to_numpy()):
-    print(finding)
+for check in kdmaps.data.check_data(table.to_numpy()).failed:
+    print(check)
 names = list(table.columns)
 X = table.iloc[1:].to_numpy()
 X = (X - X.mean(axis=0)) / X.std(axis=0)

@@ -13,6 +13,7 @@ import kdmaps
 from commands import GIVEN, given, run, warned
 from kdmaps.cli import app
 from kdmaps.simulation import Distance, Torsion, descriptors, openmm_cv, plumed_input
+from shared import ignoring, known
 
 #: Small models, whose quality does not matter.
 X = kdmaps.problems.load("triplewell2d").sample(400, random_state=1)
@@ -24,8 +25,9 @@ def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("models")
     frame = pd.DataFrame(X, columns=["x", "y"])
     frame.assign(w=np.linspace(1, 2, 400)).to_csv(path / "data.csv", index=False)
-    given(n_features=60).fit(frame).save(path / "a.npz")
-    given(n_features=80, random_state=1).fit(frame).save(path / "b.npz")
+    with ignoring("mismatch"):
+        given(n_features=60).fit(frame).save(path / "a.npz")
+        given(n_features=80, random_state=1).fit(frame).save(path / "b.npz")
     return path
 
 
@@ -70,6 +72,7 @@ def test_states(folder):
     assert run("states", folder / "a.npz", folder / "data.csv", "--states", 7).exit_code == 2
 
 
+@known("mismatch")
 def test_states_of_a_weighted_fit_need_weights(tmp_path):
     """Two wells with equal numbers of samples, but four times the weight in the left one."""
     x = np.random.default_rng(0).normal(np.repeat([-1.0, 1.0], 150), 0.4)

@@ -49,7 +49,7 @@ def test_not_an_array(tmp_path):
 
 def test_several_arrays(tmp_path):
     np.savez(tmp_path / "X.npz", a=X, b=X)
-    with pytest.raises(ValueError, match=r"X: .*a \(700, 3\), b \(700, 3\); choose .* --array"):
+    with pytest.raises(ValueError, match=r"X: .*a \(700, 3\), b \(700, 3\); choose .* with array"):
         make().fit(tmp_path / "X.npz")
 
 

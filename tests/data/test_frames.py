@@ -102,8 +102,8 @@ def test_messages_name_columns(library):
             call(made(library, bad))
         assert "HistGradientBoosting" not in str(error.value)
     constant = np.column_stack([X, np.ones(120)])
-    (found,) = check_data(made(library, constant, [*NAMES, "still"]))
-    assert "Column(s) still" in found.found
+    (failed,) = check_data(made(library, constant, [*NAMES, "still"])).failed
+    assert (failed.code, failed.where) == ("constant-columns", ("still",))
 
 
 def test_messages_name_columns_of_text():

@@ -230,7 +230,7 @@ def test_line_number_of_a_ragged_block(tmp_path, monkeypatch):
 def test_array_of_three_dimensions(tmp_path):
     """It may be trajectories of frames or frames of atoms."""
     np.save(tmp_path / "t.npy", np.zeros((4, 7, 2)))
-    remedy = r"t.npy .* shape \(4, 7, 2\).*groups = np.repeat"
+    remedy = r"t.npy .* shape \(4, 7, 2\).*np.repeat.* as groups"
     with pytest.raises(ValueError, match=remedy):
         open_table(tmp_path / "t.npy")
     with pytest.raises(ValueError, match=remedy):

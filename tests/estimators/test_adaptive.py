@@ -64,6 +64,7 @@ def test_another_scoring_is_not_refined_by_held_out_time_scales(X):
 
 @pytest.mark.parametrize("max_search_samples", [50, 5000], ids=["fitted again", "as searched"])
 @known("no-gap")  # ten equal coordinates
+@known("energy-samples", "variance-samples", "transition-samples", "mismatch", "ridge", "held-out-factor")
 def test_what_the_folds_have_measured_is_not_estimated_again(max_search_samples):
     X = np.random.default_rng(0).standard_normal((60, 10))
     settings = {"families": [Gaussian(3.0)], "regularizations": [1e-4], "n_features": 100, "random_state": 0}

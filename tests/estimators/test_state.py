@@ -185,6 +185,8 @@ def test_weights_that_are_no_weights(value, estimator):
         estimator.fit(X, sample_weight=weight)
 
 
+@known("energy-samples", "variance-samples", "transition-samples", "independent-samples", "mismatch", "ridge")
+@known("held-out-factor", "kernel-factor", "feature-factor", "no-gap", "folds-disagree", "flat", "unresolved")
 @pytest.mark.parametrize("estimator", [make(), KernelSearchCV(2, **GRID, n_features=30, random_state=0)])
 def test_weights_that_leave_few_samples(estimator):
     weight = np.exp(-0.5 * np.arange(120.0))

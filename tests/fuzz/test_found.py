@@ -94,7 +94,7 @@ def test_damaged_chunk_of_zarr(tmp_path):
         open_table(path).column("0")
 
 
-@known("within-lag", "no-gap")
+@known("within-lag", "no-gap", "no-memory")
 def test_reversible_changed_after_the_fit(X, tmp_path):
     """The file contains the fitted model, not the changed parameter."""
     model = kdmaps.KernelDiffusionMap(2, n_features=30, bandwidth=3.0, lag=1, random_state=0).fit(X)
@@ -102,7 +102,7 @@ def test_reversible_changed_after_the_fit(X, tmp_path):
     np.testing.assert_array_equal(kdmaps.load(tmp_path / "model.npz").transform(X), model.transform(X))
 
 
-@known("within-lag", "no-gap")
+@known("within-lag", "no-gap", "no-memory")
 @pytest.mark.parametrize("changed", [{"dtype": "nonsense"}, {"dtype": "float32"}, {"time_step": "soon"}, {"lag": 7}])
 def test_parameters_changed_after_the_fit(changed, X, tmp_path):
     """The file contains the parameters of the fit."""

@@ -66,7 +66,7 @@ def test_wheel_holds_only_the_package(built):
         "entry_points.txt",
         "licenses/LICENSE",
     }
-    code = {".py", ".pyi", ".css", ".html", ".js", ".json"}
+    code = {".py", ".pyi", ".css", ".html", ".js"}
     assert {Path(name).suffix for name in expected - {"kdmaps/py.typed"}} == code
     assert not [
         name for name in expected if re.search(r"\btests?\b|experiments|benchmarks|/results/|/data/.*\.(csv|npz)", name)

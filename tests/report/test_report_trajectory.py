@@ -86,6 +86,7 @@ def test_figures(page):
 
 
 @pytest.mark.usefixtures("undrawn")
+@known("lag-not-flat")
 def test_automatic_lag():
     model = fit(lag="auto")
     page = render_report(model, PATH)

@@ -152,7 +152,7 @@ def test_checkpoint_identifies_the_landmarks_of_the_second_basis(X, tmp_path):
         KernelSearchCV(**settings, landmarks="uniform").fit(X)
 
 
-@known("within-lag", "no-gap", "held-out-factor", "kernel-factor")
+@known("within-lag", "no-gap", "held-out-factor", "kernel-factor", "no-memory")
 def test_checkpoint_identifies_the_pairs_of_frames(X, tmp_path):
     settings = {**SMALL_SEARCH, "bandwidths": [1.0], "families": ["gaussian"], "checkpoint": tmp_path / "sweep.jsonl"}
     KernelSearchCV(**settings, lag=2).fit(X)

@@ -209,17 +209,16 @@ class Check:
         return {**found, **self.words}
 
     def message(self, language: Language = PYTHON) -> str:
-        """Return what is wrong, in the language of the reader."""
-        unknown = self.outcome is Outcome.UNKNOWN
-        return language.render(self.rule.undecided if unknown else self.rule.message, self.filled)
+        """Return what is wrong, in the language of the reader; "" if nothing is."""
+        templates = {Outcome.FAILED: self.rule.message, Outcome.UNKNOWN: self.rule.undecided, Outcome.PASSED: ""}
+        return language.render(templates[self.outcome], self.filled)
 
     def remedy(self, language: Language = PYTHON) -> str:
         """Return what to do, in the language of the reader."""
         rule = self.rule
-        if self.outcome is Outcome.UNKNOWN:
-            return language.render(rule.undecided_remedy, self.filled)
-        own = rule.option_remedy if language is CLI else ""
-        return language.render(own or rule.remedy, self.filled)
+        remedy = (rule.option_remedy if language is CLI else "") or rule.remedy
+        templates = {Outcome.FAILED: remedy, Outcome.UNKNOWN: rule.undecided_remedy, Outcome.PASSED: ""}
+        return language.render(templates[self.outcome], self.filled)
 
     def say(self, language: Language = PYTHON) -> str:
         """Return the message and the remedy."""
@@ -429,7 +428,8 @@ class Checks(Sequence[Check]):
         return iter(self._all)
 
     def __repr__(self) -> str:
-        return "\n".join([f"Checks: {self.headline()}", *(f"  {check!r}" for check in self._all)])
+        shown = [*self.failed, *self.unknown, *self.notes]
+        return "\n".join([f"Checks: {self.headline()}", *(f"  {check!r}" for check in shown)])
 
 
 #: Number of columns and of rows listed in a message.

@@ -39,8 +39,9 @@ class Checkpoint:
         own = self._header.get("checksum")
         sound = [line for line in lines if is_intact(line) and line.get("search") == own]
         self._done = {line["key"]: [Candidate.from_dict(c) for c in line["candidates"]] for line in sound}
-        words = {"count": len(lines), "path": str(path)}
-        warn(Check(rules.CHANGED_CHECKPOINT, len(lines) - len(sound), words=words))
+        changed = len(lines) - len(sound)
+        if changed:  # a resumed search has the same checks as one that was not interrupted
+            warn(Check(rules.CHANGED_CHECKPOINT, changed, words={"count": len(lines), "path": str(path)}))
 
     @property
     def seed(self) -> int | None:
