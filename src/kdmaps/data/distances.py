@@ -11,6 +11,7 @@ from scipy.spatial.distance import pdist
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import check_random_state
 
+from kdmaps.utils.floor import Floor
 from kdmaps.utils.types import RandomStateLike
 
 #: Number of samples up to which the median is over all pairs; beyond, it is over the pairs of a random subsample.
@@ -53,7 +54,7 @@ def median_distance(
         rows = np.sort(rng.choice(n, SUBSAMPLE, replace=sample_weight is not None, p=probability))
         X, weight = X[rows], np.ones(SUBSAMPLE)
     X = np.asarray(X, dtype=np.float64)
-    distances = pdist(X if root is None else X @ root)
+    distances = pdist(X) if root is None else _metric_distances(X, root)
     if sample_weight is None or n > MEDIAN_SAMPLES:
         distances = distances[distances > 0]
         median = np.median(distances) if distances.size else 0.0
@@ -63,6 +64,16 @@ def median_distance(
     if not median > 0:
         raise ValueError("All samples of X are equal (0 median pairwise distance), so modes do not exist.")
     return float(median)
+
+
+def _metric_distances(X: np.ndarray, root: np.ndarray) -> np.ndarray:
+    """Return the distances between rows of X @ root, as pdist."""
+    floor = Floor.of(root)
+    if floor is None:
+        return pdist(X @ root)
+    near = pdist(X @ floor.directions, "sqeuclidean") if floor.directions.shape[1] else 0.0
+    squares: np.ndarray = np.sqrt(floor.level * pdist(X, "sqeuclidean") + near)
+    return squares
 
 
 def _weighted_median(values: np.ndarray, weights: np.ndarray) -> float:
