@@ -9,6 +9,8 @@ from scipy.spatial.distance import cdist
 ROUNDING = 1e-12
 #: The metric is worth splitting if it has at most this part of all directions above the floor.
 WORTHWHILE = 0.25
+#: With fewer columns, products with T take less time than the sum of two distances.
+FEWEST_COLUMNS = 100
 #: Random vectors by which the split is verified.
 PROBES = 2
 
@@ -25,7 +27,7 @@ class Floor(NamedTuple):
     @classmethod
     def of(cls, T: np.ndarray | None) -> Self | None:
         """Return the split of a linear map (d, d) that `metric_root` made, or None if it has another form."""
-        if T is None or T.ndim < 2 or T.shape[0] != T.shape[1]:
+        if T is None or T.ndim < 2 or T.shape[0] != T.shape[1] or len(T) < FEWEST_COLUMNS:
             return None
         squares = np.einsum("ij,ij->j", T, T)
         level = float(squares.min())
