@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from scipy.spatial.distance import pdist
+from scipy.spatial.distance import pdist, squareform
 
 import kdmaps
 from kdmaps.bases import LandmarkBasis
@@ -15,7 +15,7 @@ from kdmaps.forms.tangent import checked_tensor
 from kdmaps.kernels import Metric, make_kernel
 from kdmaps.kernels._base import Kernel
 from kdmaps.selection.roots import metric_root
-from kdmaps.utils.floor import Floor
+from kdmaps.utils.floor import Floor, squares_between
 from shared import known_warning
 
 DIM, SAMPLES = 120, 200
@@ -86,7 +86,18 @@ def test_sums_and_functions_are_the_same(monkeypatch, X, family, diffusion):
         assert_allclose(own, dense, rtol=0, atol=1e-12 * np.abs(dense).max())
 
 
+@pytest.mark.parametrize("dim", [5, 120])
+def test_squares_between_rows(dim):
+    """Far from the origin, with two equal rows: they have the distance 0, so that pairs of them can be left out."""
+    rows = np.random.default_rng(0).standard_normal((30, dim)) + 100
+    rows[7] = rows[3]
+    squares = squares_between(rows)
+    assert squares[3, 7] == 0
+    assert_allclose(squares, squareform(pdist(rows, "sqeuclidean")), rtol=1e-11)
+
+
 def test_median_distance(X):
+    assert_allclose(median_distance(X), np.median(pdist(X)), rtol=1e-12)
     H = root(4)
     assert Floor.of(H) is not None
     assert_allclose(median_distance(X, None, 0, H), np.median(pdist(X @ H)), rtol=1e-12)

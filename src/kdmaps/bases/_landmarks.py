@@ -7,14 +7,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.spatial.distance import cdist
 from sklearn.cluster import KMeans, MiniBatchKMeans
 from sklearn.utils import check_random_state
 
 from kdmaps.bases._base import MIN_ROWS, Basis, Sums, TensorRows, square_root, times
 from kdmaps.kernels import Kernel
 from kdmaps.utils.blas import add_gram, add_product, mirror
-from kdmaps.utils.floor import Floor
+from kdmaps.utils.floor import FEWEST_COLUMNS, Floor, squares_between
 from kdmaps.utils.types import RandomStateLike
 from kdmaps.utils.validation import as_numbers
 
@@ -66,7 +65,12 @@ class LandmarkBasis(Basis):
         self.centred_landmarks: np.ndarray = self.landmarks - self.origin
         # If the kernel is not C¹, g → ∞ at coincident points; the coordinate-wise derivative stays finite there.
         self.radial: bool = kernel.linear_map is not None and kernel.smoothness >= 1
-        W = kernel(self.centred_landmarks) if self._floor is None else kernel.profile(self._between[0])
+        if self._floor is not None:
+            W = kernel.profile(self._between[0])
+        elif self.radial and self.dim >= FEWEST_COLUMNS:
+            W = kernel.profile(squares_between(self._zeta))
+        else:
+            W = kernel(self.centred_landmarks)
         self._ridge = (W + W.T) / 2 + JITTER * np.trace(W) * np.eye(self.n_features)  # eq:W-stab
 
     @property
@@ -278,7 +282,7 @@ class LandmarkBasis(Basis):
                 metric, zeta = self.metric(constant)
                 if zeta is None:
                     zeta, cross = self._zeta * np.sqrt(metric), cross * metric
-                S = cdist(zeta, zeta, "sqeuclidean")
+                S = squares_between(zeta)
             slopes = mirror(sum(state.slopes for state in states))
             if constant is not None and self.kernel.log_slope is not None:
                 slopes, factor = gram, (2 * self.kernel.log_slope) ** 2
