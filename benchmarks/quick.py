@@ -1,4 +1,4 @@
-"""Costs of fits as ratios to bare matrix products, in about a minute; the exit code is 1 if a ratio exceeds its limit.
+"""Costs of fits and commands as ratios to matrix products, in two minutes; exit code 1 if a ratio exceeds its limit.
 
 Run `make bench-quick` (or `python -m benchmarks.quick`) on an idle machine before every release. Limits are about
 15 % above the ratios of a quiet machine with two cores: they find costs that have crept in, not small changes.
@@ -13,10 +13,14 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import bench_engine, bench_lagged, bench_stream
+import numpy as np
+
+from benchmarks import bench_engine, bench_lagged, bench_stream, bench_threads
 from benchmarks._show import at_most, make_table, show
 from benchmarks._timing import best_times
 from kdmaps import AdaptiveDiffusionMap, KernelDiffusionMap
+from kdmaps.dynamics import forecast
+from kdmaps.estimators.cost import unit_seconds
 from kdmaps.problems import load
 from kdmaps.utils.threads import n_threads
 
@@ -31,6 +35,11 @@ LIMITS = {
     "default, 500 × 3 / syrk of 100,000 × 300": 12.5,
     "default, 100,000 × 10 / syrk of 100,000 × 300": 60.0,
     "default, 300 × 600 / default, 300 × 10": 3.5,
+    "default, 1,000 × 500 / default, 1,000 × 10, CPU": 5.0,
+    "committor, 1,000 × 2 / unit, CPU": 50.0,
+    "forecast, 2,000 × 2 / unit, CPU": 20.0,
+    "forecast again, 100 values / one value, CPU": 25.0,
+    "kdmaps fit --lag, 3,000 × 1 / unit, CPU": 230.0,
 }
 ROWS, FEATURES, REPEATS = 100_000, 300, 5
 
@@ -89,11 +98,44 @@ def default() -> dict[str, float]:
     }
 
 
+def cpu_seconds(function: Callable[[], object]) -> float:
+    """Processor time of all threads, which other processes hardly change."""
+    start = time.process_time()
+    function()
+    return time.process_time() - start
+
+
+def commands() -> dict[str, float]:
+    """Ratios of processor times; the unit is a symmetric product of 20,000 × 300 numbers in one thread."""
+    unit = unit_seconds()
+
+    def search(n: int, dim: int) -> float:
+        X = load(f"triplewell2d+{dim - 2}").sample(n, random_state=0)
+        return cpu_seconds(lambda: AdaptiveDiffusionMap(random_state=0).fit(X))
+
+    path = bench_threads.double_well(2_000)
+    frames = np.column_stack([path, np.sin(path)])
+    values = np.cos(np.outer(path[:, 0], np.arange(1, 101)))
+    model = bench_threads.with_lag(frames, reversible=False)
+    first = cpu_seconds(lambda: forecast(model, frames, values[:, 0], 1.0))
+    again = cpu_seconds(lambda: forecast(model, frames, values[:, 1], 1.0))
+    many = cpu_seconds(lambda: forecast(model, frames, values, 1.0))
+    committor = bench_threads.committor(1_000)
+    command = bench_threads.command_line("fit", 3_000)
+    return {
+        "default, 1,000 × 500 / default, 1,000 × 10, CPU": search(1_000, 500) / search(1_000, 10),
+        "committor, 1,000 × 2 / unit, CPU": cpu_seconds(committor) / unit,
+        "forecast, 2,000 × 2 / unit, CPU": first / unit,
+        "forecast again, 100 values / one value, CPU": many / again,
+        "kdmaps fit --lag, 3,000 × 1 / unit, CPU": cpu_seconds(command) / unit,
+    }
+
+
 def main() -> int:
     warnings.simplefilter("ignore")  # warnings about modes of random numbers
     table = make_table(f"Costs as ratios, {n_threads()} threads", "what", "ratio", "limit")
     ratios: dict[str, float] = {}
-    for part in (engine, stream, lagged, default):
+    for part in (engine, stream, lagged, default, commands):
         ratios |= part()
     for name, limit in LIMITS.items():
         table.add_row(name, f"{ratios[name]:.2f}", at_most(ratios[name], limit))

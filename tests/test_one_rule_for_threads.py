@@ -18,7 +18,7 @@ pytestmark = [known_warning(), known_finding()]
 MODULES = ("baselines", "dynamics", "generators", "metrics", "report", "uncertainty")
 #: Public functions and methods that compute nothing that takes time, or call others that are limited.
 FREE = {
-    *("load", "save", "relevance_at"),
+    *("load", "save", "relevance_at", "modes_at"),
     *("for_problem", "split", "get_n_splits"),
     "rayleigh_residuals",
     "drift",
@@ -147,12 +147,19 @@ class TestNumberOfJobs:
     @pytest.mark.parametrize("n_jobs", [1, 2])
     def test_a_committor_does_not_depend_on_it(self, monkeypatch, path, n_jobs):
         monkeypatch.setattr("kdmaps.utils.threads.n_threads", lambda: n_jobs)
-        monkeypatch.setattr("kdmaps.selection.committor.n_threads", lambda: n_jobs)
+        monkeypatch.setattr("kdmaps.data.sources.ArraySource.n_callers", n_jobs)
         X = np.column_stack([path[:400], path[400:800]])
         options = {"n_features": 30, "n_resamples": 50, "random_state": 0}
-        both = [kdmaps.AdaptiveCommittor(**options, n_jobs=one).fit(X, labels(X)) for one in (1, n_jobs)]
+        both = [kdmaps.AdaptiveCommittor(**options).fit(X, labels(X))]
+        monkeypatch.setattr("kdmaps.data.sources.ArraySource.n_callers", 1)
+        both.append(kdmaps.AdaptiveCommittor(**options).fit(X, labels(X)))
         assert both[0].rate_ == both[1].rate_
         assert [one["score"] for one in both[0].candidates_] == [one["score"] for one in both[1].candidates_]
+
+    @pytest.mark.parametrize(("shape", "expected"), [((1999, 99), 1), ((2000, 2), 4), ((300, 100), 4)])
+    def test_small_samples_are_searched_in_one_thread(self, monkeypatch, shape, expected):
+        monkeypatch.setattr("kdmaps.data.sources.n_threads", lambda: 4)
+        assert kdmaps.data.ArraySource(np.zeros(shape)).n_callers == expected
 
     @pytest.mark.parametrize("estimator", [kdmaps.AdaptiveCommittor, kdmaps.KernelDiffusionMap])
     def test_it_limits_the_threads(self, monkeypatch, path, estimator):

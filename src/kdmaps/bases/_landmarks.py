@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.spatial.distance import cdist
 from sklearn.cluster import KMeans, MiniBatchKMeans
 from sklearn.utils import check_random_state
 
 from kdmaps.bases._base import MIN_ROWS, Basis, Sums, TensorRows, square_root, times
 from kdmaps.kernels import Kernel
 from kdmaps.utils.blas import add_gram, add_product, mirror
+from kdmaps.utils.floor import FEWEST_COLUMNS, Floor, squares_between
 from kdmaps.utils.types import RandomStateLike
 from kdmaps.utils.validation import as_numbers
 
@@ -65,7 +65,12 @@ class LandmarkBasis(Basis):
         self.centred_landmarks: np.ndarray = self.landmarks - self.origin
         # If the kernel is not C¹, g → ∞ at coincident points; the coordinate-wise derivative stays finite there.
         self.radial: bool = kernel.linear_map is not None and kernel.smoothness >= 1
-        W = kernel(self.centred_landmarks)
+        if self._floor is not None:
+            W = kernel.profile(self._between[0])
+        elif self.radial and self.dim >= FEWEST_COLUMNS:
+            W = kernel.profile(squares_between(self._zeta))
+        else:
+            W = kernel(self.centred_landmarks)
         self._ridge = (W + W.T) / 2 + JITTER * np.trace(W) * np.eye(self.n_features)  # eq:W-stab
 
     @property
@@ -81,8 +86,7 @@ class LandmarkBasis(Basis):
         X = X - self.origin
         if not self.radial:
             return self.kernel(X, self.centred_landmarks)
-        y, zeta = self.kernel.coordinates(X), self._zeta
-        return np.asarray(self.kernel.profile(_squared_distances(y, zeta)))
+        return np.asarray(self.kernel.profile(self._distances(X)))
 
     def gradient(self, X: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
         X = X - self.origin
@@ -90,11 +94,14 @@ class LandmarkBasis(Basis):
             parts = [partial @ coefficients for partial in self.kernel.partials(X, self.centred_landmarks)]
             return np.stack(parts, axis=-1)
         # Σ_m a_m g_m (y - ζ_m), without an array that has an axis for landmarks and one for coordinates.
-        y, zeta, T = self.kernel.coordinates(X), self._zeta, self.kernel.linear_map
-        slopes = 2 * np.asarray(self.kernel.profile(_squared_distances(y, zeta), 1))
+        T = self.kernel.linear_map
+        slopes = 2 * np.asarray(self.kernel.profile(self._distances(X), 1))
+        y, zeta = (X, self.centred_landmarks) if self._floor is not None else (self.kernel.coordinates(X), self._zeta)
         (n, d), r = y.shape, coefficients.shape[1]
         pulled = slopes @ (coefficients[:, :, None] * zeta[:, None, :]).reshape(len(zeta), -1)
         directions = (slopes @ coefficients)[:, :, None] * y[:, None, :] - pulled.reshape(n, r, d)
+        if self._floor is not None:
+            return self._floor.times(directions)
         return directions @ T.T if T.ndim == 2 else directions * T  # type: ignore[union-attr]
 
     def start(self, rows: int, n_samples: int | None = None) -> _State:
@@ -121,6 +128,9 @@ class LandmarkBasis(Basis):
     def _step_radial(
         self, state: _State, X: np.ndarray, root_weight: np.ndarray, tensor: TensorRows, constant: np.ndarray | None
     ) -> None:
+        if self._floor is not None and tensor.factor is None and (constant is None or constant.ndim == 0):
+            self._step_above_floor(state, X, root_weight, tensor, constant)
+            return
         y, zeta = self.kernel.coordinates(X), self._zeta
         s = _squared_distances(y, zeta)
         scaled = self.kernel.log_slope is not None and tensor.scalar is None and tensor.factor is None
@@ -134,9 +144,40 @@ class LandmarkBasis(Basis):
                 add_gram(state.directed, slopes * along)  # type: ignore[arg-type]
             if constant is None:
                 return
+        metric, stretched = self.metric(constant)
+        weighted = s
+        if stretched is not None:
+            weighted = _squared_distances(y @ metric if metric.ndim == 2 else y * metric, stretched)
+        self._add_slopes(state, values, slope, weighted, root_weight, tensor)
+
+    def _step_above_floor(
+        self, state: _State, X: np.ndarray, root_weight: np.ndarray, tensor: TensorRows, constant: np.ndarray | None
+    ) -> None:
+        """Add a chunk for a metric with a floor and a scalar diffusion, without products with d×d matrices."""
+        floor = self._floor
+        assert floor is not None
+        plain = _squared_distances(X, self.centred_landmarks)
+        s = self._above(plain, X, floor.level, floor.directions)
+        weighted = self._above(plain, X, floor.level**2, floor.stretched)
+        if constant is not None:
+            weighted *= constant
+        scaled = self.kernel.log_slope is not None and tensor.scalar is None
+        values, slope = (self.kernel.profile(s), None) if scaled else self.kernel.value_and_slope(s)
+        self._add_values(state, values, root_weight)
+        self._add_slopes(state, values, slope, weighted, root_weight, tensor)
+
+    def _add_slopes(
+        self,
+        state: _State,
+        values: np.ndarray,
+        slope: np.ndarray | None,
+        weighted: np.ndarray,
+        root_weight: np.ndarray,
+        tensor: TensorRows,
+    ) -> None:
+        """Add the products of slopes, and of slopes times squared distances in the metric of the energy."""
         if state.cross is None:
             state.cross, state.slopes = np.zeros_like(state.gram), np.zeros_like(state.gram)
-        metric, stretched = self.metric(constant)
         if self.kernel.log_slope is not None and tensor.scalar is None:
             slopes = values
         else:
@@ -144,11 +185,30 @@ class LandmarkBasis(Basis):
             slope *= (2 * root)[:, None]
             slopes = slope
             add_gram(state.slopes, slopes)  # type: ignore[arg-type]
-        weighted = s
-        if stretched is not None:
-            weighted = _squared_distances(y @ metric if metric.ndim == 2 else y * metric, stretched)
         weighted *= slopes  # `finish` multiplies by a metric that is a number
         add_product(state.cross, weighted, slopes)
+
+    @cached_property
+    def _floor(self) -> Floor | None:
+        """The split of a metric with few directions above its floor; None for other kernels."""
+        return Floor.of(self.kernel.linear_map) if self.radial else None
+
+    @cached_property
+    def _between(self) -> tuple[np.ndarray, np.ndarray]:
+        """Squared distances of landmarks, in a metric with a floor: of the kernel, and of the energy with D = 1."""
+        assert self._floor is not None
+        return self._floor.squared_distances(self.centred_landmarks)
+
+    def _distances(self, X: np.ndarray) -> np.ndarray:
+        """Return the squared distances of points from the landmarks in which the kernel is radial."""
+        if self._floor is None:
+            return _squared_distances(self.kernel.coordinates(X), self._zeta)
+        plain = _squared_distances(X, self.centred_landmarks)
+        return self._above(plain, X, self._floor.level, self._floor.directions)
+
+    def _above(self, plain: np.ndarray, X: np.ndarray, level: float, directions: np.ndarray) -> np.ndarray:
+        """Return level·|x - z|² + |(x - z)V|² for the directions V."""
+        return level * plain + _squared_distances(X @ directions, self.centred_landmarks @ directions)
 
     @cached_property
     def _zeta(self) -> np.ndarray:
@@ -215,11 +275,14 @@ class LandmarkBasis(Basis):
         if states[0].directed is not None:
             energy += sign * mirror(sum(state.directed for state in states))
         if states[0].cross is not None:
-            metric, zeta = self.metric(constant)
             cross = sum(state.cross for state in states)
-            if zeta is None:
-                zeta, cross = self._zeta * np.sqrt(metric), cross * metric
-            S = cdist(zeta, zeta, "sqeuclidean")
+            if self._floor is not None and (constant is None or constant.ndim == 0) and states[0].directed is None:
+                S = self._between[1] * (1.0 if constant is None else constant)
+            else:
+                metric, zeta = self.metric(constant)
+                if zeta is None:
+                    zeta, cross = self._zeta * np.sqrt(metric), cross * metric
+                S = squares_between(zeta)
             slopes = mirror(sum(state.slopes for state in states))
             if constant is not None and self.kernel.log_slope is not None:
                 slopes, factor = gram, (2 * self.kernel.log_slope) ** 2

@@ -11,6 +11,7 @@ from scipy.spatial.distance import pdist
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import check_random_state
 
+from kdmaps.utils.floor import FEWEST_COLUMNS, Floor, squares_between
 from kdmaps.utils.types import RandomStateLike
 
 #: Number of samples up to which the median is over all pairs; beyond, it is over the pairs of a random subsample.
@@ -53,7 +54,7 @@ def median_distance(
         rows = np.sort(rng.choice(n, SUBSAMPLE, replace=sample_weight is not None, p=probability))
         X, weight = X[rows], np.ones(SUBSAMPLE)
     X = np.asarray(X, dtype=np.float64)
-    distances = pdist(X if root is None else X @ root)
+    distances = _distances(X, root)
     if sample_weight is None or n > MEDIAN_SAMPLES:
         distances = distances[distances > 0]
         median = np.median(distances) if distances.size else 0.0
@@ -63,6 +64,22 @@ def median_distance(
     if not median > 0:
         raise ValueError("All samples of X are equal (0 median pairwise distance), so modes do not exist.")
     return float(median)
+
+
+def _distances(X: np.ndarray, root: np.ndarray | None) -> np.ndarray:
+    """Return the distances between rows of X @ root, or of X, in the order of pdist."""
+    if X.shape[1] < FEWEST_COLUMNS:
+        return pdist(X if root is None else X @ root)
+    floor = None if root is None else Floor.of(root)
+    if root is not None and floor is None:
+        X = X @ root
+    squares = squares_between(X)[np.triu_indices(len(X), 1)]
+    if floor is not None:
+        squares = floor.level * squares
+        if floor.directions.shape[1]:
+            squares += pdist(X @ floor.directions, "sqeuclidean")
+    distances: np.ndarray = np.sqrt(squares)
+    return distances
 
 
 def _weighted_median(values: np.ndarray, weights: np.ndarray) -> float:

@@ -28,6 +28,9 @@ from kdmaps.utils.validation import not_finite
 MAPPED_BYTES = 16 * 2**20
 #: Numbers side by side in which the smallest and the largest of each column are found.
 FOLDED = 1024
+#: With fewer samples, and fewer columns, the kernels of a search take turns: each step takes less than a millisecond,
+#: and threads would mostly wait for the interpreter, on a busy machine for a time slice of the system.
+FEWEST_FOR_THREADS, MANY_COLUMNS = 2_000, 100
 #: Bytes that the system maps around a single row.
 FAULT_BYTES = 2**16
 #: Number of samples that determine the median bandwidth, the landmarks and the origin of larger data.
@@ -94,8 +97,9 @@ class Source(ABC):
 
     @property
     def n_callers(self) -> int:
-        """Number of concurrent calls of `moments` that keep all cores, or all workers, busy."""
-        return n_threads()
+        """Number of concurrent calls of `moments` that keep all cores, or all workers, busy; 1 for few samples."""
+        few = self.n_samples is not None and self.n_samples < FEWEST_FOR_THREADS
+        return 1 if few and self.n_features < MANY_COLUMNS else n_threads()
 
     def moments(
         self,

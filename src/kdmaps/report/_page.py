@@ -145,6 +145,7 @@ def render_report(
     )
 
 
+@one_blas_thread()
 def render_analysis(
     analysis: Analysis,
     feature_names: Sequence[str] | None = None,

@@ -33,7 +33,7 @@ from kdmaps.selection.folds import Folds, Splits, make_splits, resolve_cv
 from kdmaps.selection.roots import metric_root
 from kdmaps.spectrum.committor import BoundarySums
 from kdmaps.utils.progress import track
-from kdmaps.utils.threads import map_unordered, n_threads
+from kdmaps.utils.threads import map_unordered
 
 #: Sides of a sample: in A, in B, outside of both.
 SOURCE, TARGET, OUTSIDE = 0, 1, -1
@@ -277,9 +277,10 @@ class CommittorSearch:
         return self._roots[recipe, fold]
 
     def _evaluate_all(self, recipes: Sequence[Recipe], label: str, progress: bool) -> list[Evaluated]:
-        """Evaluate recipes in one thread per core; the result is in their order, whichever is finished first."""
+        """Evaluate recipes in several threads; the result is in their order, whichever is finished first."""
         finished: dict[int, list[Evaluated]] = {}
-        with closing(map_unordered(recipes, self.evaluate, n_threads())) as results:
+        workers = ArraySource(self.data.X, checked=True).n_callers
+        with closing(map_unordered(recipes, self.evaluate, workers)) as results:
             for number, candidates in track(results, len(recipes), lambda: label, progress):
                 finished[number] = candidates
         return [candidate for number in range(len(recipes)) for candidate in finished[number]]
