@@ -183,7 +183,24 @@ class Analysis:
             return None
         rows = self.state_rows
         weight = None if self.sample_weight is None else self.sample_weight[rows]
-        return _if_determined(coarse_states, self.modes[rows], suggest_states(self.model), sample_weight=weight)
+        settings = {"sample_weight": weight, "apart": self.apart_at(rows)}
+        return _if_determined(coarse_states, self.modes[rows], suggest_states(self.model), **settings)
+
+    def apart_at(self, rows: Any) -> np.ndarray | None:
+        """Return the detached group of some samples, -1 for none; None if there are no such groups."""
+        if not self.model.rare_groups_:
+            return None
+        return self.model.rare_states(ArraySource(np.asarray(self.X[rows])))
+
+    def state_labels(self, rows: Any) -> np.ndarray:
+        """Return the state of some samples, if there are states."""
+        assert self.states is not None
+        labels = self.states.memberships_at(self.modes_at(rows)).argmax(axis=1)
+        apart = self.apart_at(rows)
+        if apart is None:
+            return np.asarray(labels)
+        first = len(self.states.populations) - self.states.n_apart
+        return np.where(apart >= 0, first + apart, labels)
 
     @cached_property
     def passages(self) -> PassageTimes | None:

@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator
 
 from kdmaps.bases import Basis
 from kdmaps.checks import Checks
+from kdmaps.data.detached import RareGroup
 from kdmaps.data.sources import ArraySource
 from kdmaps.diagnostics.independence import IndependentModes
 from kdmaps.diagnostics.relevance import Relevance
@@ -69,6 +70,7 @@ class FittedModel(BaseEstimator):
     lag_: int | None
     lag_choice_: ImpliedTimescales | None
     checks_: Checks
+    rare_groups_: tuple[RareGroup, ...]
 
 
 class SearchedModel(FittedModel):

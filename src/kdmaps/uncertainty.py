@@ -26,8 +26,10 @@ from kdmaps.data.sources import Source
 from kdmaps.diagnostics.resampling import Resampling, independent_blocks, most_blocks, optimistic_intervals
 from kdmaps.diagnostics.trust import Trust
 from kdmaps.estimators.arguments import model_and_samples
+from kdmaps.estimators.isolation import at_rows, outside
 from kdmaps.estimators.transformer import ModeTransformer, checked_source
 from kdmaps.exceptions import Undetermined
+from kdmaps.forms.diffusion import is_per_sample
 from kdmaps.forms.energy import EnergyForm
 from kdmaps.forms.lagged import LaggedForm
 from kdmaps.forms.moments import Moments, StackedMoments
@@ -47,6 +49,9 @@ from kdmaps.utils.validation import checked_weight
 
 #: Factor of λ for the estimate of its bias.
 BIAS_STEP = 0.1
+#: Means of products of features of the same samples differ by rounding, relative to the largest of them; means over
+#: other samples of the same law differ by one over the root of their number.
+SAME = 1e-4
 
 
 @dataclass(frozen=True)
@@ -193,6 +198,9 @@ def bootstrap(
     if not isinstance(X, ArraySource):
         raise ValueError("X must be an array or a .npy file, from which blocks of rows can be selected.")
     weight = checked_weight(sample_weight, X)
+    if diffusion is None and is_per_sample(fitted.diffusion):
+        diffusion = fitted.diffusion
+    X, weight, groups, diffusion = _without_groups(fitted, X, weight, groups, diffusion)
     values = np.asarray(ModeTransformer.transform(fitted, X), dtype=np.float64)
     if groups is None and fitted.right_modes_ is None:  # oscillations resemble interleaved walkers
         order = order_of(values)
@@ -242,6 +250,21 @@ def bootstrap(
         correlation_time=correlation_time,
         rate_samples=rates,
         angle_samples=angles,
+    )
+
+
+def _without_groups(
+    fitted: Any, X: ArraySource, weight: np.ndarray | None, groups: Any, diffusion: DiffusionLike
+) -> tuple[ArraySource, np.ndarray | None, Any, DiffusionLike]:
+    """Return samples, weights, groups and tensors without the rows that the fit has left out."""
+    if not fitted.rare_groups_:
+        return X, weight, groups, diffusion
+    rows = np.flatnonzero(outside(fitted.rare_groups_, X.array))
+    return (
+        ArraySource(X.array[rows], checked=True),
+        None if weight is None else weight[rows],
+        None if groups is None else np.asarray(groups)[rows],
+        at_rows(diffusion, rows, len(X.array)),
     )
 
 
@@ -317,8 +340,9 @@ class _Refit:
         self.modes = self._solve(moments)  # in the order of μ, as in the resamples
         # Indices of the modes of the model, which are in the order of their time scales.
         self.order = np.argsort(np.argsort(-fitted.eigenvalues_, kind="stable"))
-        # The tolerance allows for rounding of the sums, amplified by a condition number of at most 1e12.
-        if not np.allclose(self.modes.eigenvalues[self.order], fitted.eigenvalues_, rtol=1e-3):
+        same_rates = np.allclose(self.modes.eigenvalues[self.order], fitted.eigenvalues_, rtol=1e-3)
+        # A condition number of 1e15 amplifies rounding of the sums without limit.
+        if not same_rates and not _same_means(moments, fitted.moments_):
             raise ValueError(
                 "The model was not fitted to this X (with this sample_weight and diffusion): the eigenvalues differ. "
                 "Pass the training samples."
@@ -366,6 +390,16 @@ class _Refit:
         for cluster in clusters:
             order[cluster] = np.sort(order[cluster])
         return order
+
+
+def _same_means(moments: Moments, others: Moments) -> bool:
+    """Return whether moments belong to the same samples, up to rounding."""
+    for name in ("total", "gram", "energy"):
+        mean = getattr(moments, name) / moments.weight
+        other = getattr(others, name) / others.weight
+        if mean.shape != other.shape or not np.allclose(mean, other, rtol=0, atol=SAME * np.abs(other).max()):
+            return False
+    return True
 
 
 def _angles(overlap: np.ndarray, gram: np.ndarray) -> np.ndarray:

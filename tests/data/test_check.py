@@ -60,14 +60,19 @@ def test_outliers_and_a_small_state():
     X = samples()
     X[[3, 50]] += [0, 20.0]  # two rows close to each other
     assert only(X).where == (3, 50)
-    X[[3, 50, 51, 52, 53]] = np.add(samples(5, seed=1), [0, 20.0])  # five rows are a state
-    assert found(X) == []
+    X[[3, 50, 51, 52, 53]] = np.add(samples(5, seed=1), [0, 20.0])
+    assert only(X).where == (3, 50, 51, 52, 53)
+    X[:40] = np.add(samples(40, seed=1), [0, 20.0])
+    assert only(X).where == (*range(40), 50, 51, 52, 53)
 
 
-def test_row_between_clusters_is_not_an_outlier():
+def test_a_row_between_clusters_is_named_if_it_is_far_from_both():
     X = samples() + [30.0, 0] * np.random.default_rng(0).integers(0, 2, (600, 1))
-    X[0] = [15.0, 0]
+    X[0] = [5.0, 0]
     assert found(X) == []
+    X[0] = [15.0, 0]
+    (check,) = found(X)
+    assert (check.code, check.where) == ("outliers", (0,))
 
 
 @pytest.mark.parametrize(("per_unit", "few"), [(1, True), (2, True), (10, True), (20, False)])

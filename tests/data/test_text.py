@@ -18,6 +18,17 @@ X = np.random.default_rng(0).standard_normal((60, 10))
 NUMBERS = "numbered-columns"
 
 
+@pytest.mark.parametrize("name", ["φ", "ψ", "é", "mode é", "一"])
+def test_any_letter_can_be_written_and_read(name, tmp_path):
+    with open(tmp_path / "f.csv", "wb") as file:
+        make_writer(".csv")(file, X[:, :2], [name, "x"], {"état": np.array(["α", "β", "一"] * 20)})
+    frame = pd.read_csv(tmp_path / "f.csv", encoding="utf-8")
+    assert list(frame.columns) == ["état", name, "x"]
+    assert frame["état"].tolist() == ["α", "β", "一"] * 20
+    np.testing.assert_allclose(frame[name], X[:, 0])
+    np.testing.assert_allclose(gather(open_table(tmp_path / "f.csv").select([name])), X[:, :1])
+
+
 # --- names ------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("width", [1, 2, 3, 10])
 @pytest.mark.parametrize(("ending", "mark"), [("csv", ","), ("tsv", "\t"), ("csv", ";"), ("txt", " ")])

@@ -33,7 +33,7 @@ def with_a_far_row(far):
 
 @pytest.mark.parametrize("make", [KernelSearchCV, AdaptiveDiffusionMap])
 def test_a_row_that_carries_a_mode_is_named(make):
-    model = make(2, random_state=0)
+    model = make(2, isolated="keep", random_state=0)
     warned = quietly(model, with_a_far_row(5.0))
     assert not model.trust_.ok.all()
     assert warned["variance-samples"].words["row"] == 0
@@ -44,7 +44,7 @@ def test_a_row_that_carries_a_mode_is_named(make):
 @pytest.mark.parametrize("make", [KernelSearchCV, AdaptiveDiffusionMap])
 def test_a_search_finds_the_modes_in_spite_of_a_very_far_row(make):
     """Three standard errors of rates of a double well from some 500 samples are 30 % (results/coverage)."""
-    model = make(2, random_state=0).fit(with_a_far_row(1000.0))
+    model = make(2, isolated="keep", random_state=0).fit(with_a_far_row(1000.0))
     assert_allclose(model.rates_, problems.load("dw1d").rates(2), rtol=0.3)
     assert model.trust_.ok.all()
 
@@ -186,7 +186,7 @@ def test_other_choices_widen_intervals():
 def test_failed_checks_are_shown():
     X = problems.load("dw1d").sample(600, random_state=0)
     X[0] = 1000.0
-    model = KernelDiffusionMap(2, bandwidth=1.0, regularization=1e-8, random_state=0).fit(X)
+    model = KernelDiffusionMap(2, bandwidth=1.0, regularization=1e-8, isolated="keep", random_state=0).fit(X)
     bad = int(np.flatnonzero(~model.trust_.ok)[0])
     assert "not to be trusted" in repr(model.trust_)
     assert summarise(model).rows[bad][0] == f"{MARK} {bad + 1}"

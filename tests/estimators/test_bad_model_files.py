@@ -107,6 +107,15 @@ def test_bad_headers(case, good, tmp_path):
     assert "bad.npz" in str(caught.value)
 
 
+@pytest.mark.parametrize("dtype", ["U9999999", "O", "int8", "float16", ["float64"], 1e999])
+def test_a_basis_has_a_floating_type(dtype, good, tmp_path):
+    """Text of 10^7 characters for each of some thousand numbers would take all memory."""
+    arrays, header = contents(good)
+    parameters = {**header["parameters"], "dtype": dtype}
+    with pytest.raises(ValueError, match="neither float32 nor float64"):
+        kdmaps.load(write(tmp_path / "bad.npz", arrays, {**header, "parameters": parameters}))
+
+
 @pytest.mark.parametrize("text", [b"", b"\xff\xfe", b"[1]", b"{", b"null"])
 def test_rejects_invalid_headers(text, good, tmp_path):
     with pytest.raises(ValueError, match="its header"):

@@ -52,6 +52,23 @@ def test_closed_form_in_one_dimension(fitted):
     assert fitted.trust_.ok
 
 
+def test_far_rows_outside_of_the_sets_are_left_out(wells):
+    X, y = (part[:600] for part in wells)
+    far = np.vstack([X[:300], [[60.0], [-80.0], [-80.5], [-81.0]], X[300:]])
+    sides = np.concatenate([y[:300], [-1] * 4, y[300:]])
+    plain = kdmaps.AdaptiveCommittor(**COMMON).fit(X, y)
+    with expects("outliers"):
+        model = kdmaps.AdaptiveCommittor(**COMMON).fit(far, sides)
+    assert [check.where for check in model.checks if check.code == "outliers"] == [(300, 301, 302, 303)]
+    assert model.flux_ == pytest.approx(plain.flux_, rel=1e-12)
+    assert np.allclose(model.predict(X), plain.predict(X), atol=1e-12)
+    assert sorted(row for group in model.rare_groups_ for row in group.rows) == [300, 301, 302, 303]
+    sides[301:304] = 0  # a part of A, which is a boundary condition
+    with expects("outliers"):
+        model = kdmaps.AdaptiveCommittor(**COMMON).fit(far, sides)
+    assert [group.rows.tolist() for group in model.rare_groups_] == [[300]]
+
+
 def test_boundary_values_and_range(fitted, wells):
     X, y = wells
     q = fitted.predict(X)

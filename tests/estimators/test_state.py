@@ -88,6 +88,17 @@ def test_bootstrap_wants_the_samples_of_fit():
     kdmaps.uncertainty.bootstrap(model, X, n_resamples=20, random_state=0)
 
 
+def test_bootstrap_accepts_eigenvalues_with_amplified_rounding():
+    """With a condition number of 1e15, the sums of blocks, which differ by rounding, have other eigenvalues."""
+    model = make().fit(X)
+    model.eigenvalues_ = 1.01 * model.eigenvalues_
+    kdmaps.uncertainty.bootstrap(model, X, n_resamples=20, random_state=0)
+    with pytest.raises(ValueError, match="was not fitted to this X"):
+        kdmaps.uncertainty.bootstrap(model, OTHERS, n_resamples=20, random_state=0)
+    with pytest.raises(ValueError, match="was not fitted to this X"):
+        kdmaps.uncertainty.bootstrap(model, X[:-10], n_resamples=20, random_state=0)
+
+
 def test_a_function_cannot_change_the_samples():
     def shifting(x):
         x -= x.mean(axis=0)

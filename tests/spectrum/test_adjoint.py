@@ -79,3 +79,4 @@ def test_undetermined_modes():
     rank_two = np.diag(np.r_[1.0, 0.5, np.zeros(18)])
     assert leading_modes(rank_two, penalty, 2, 1e-15) is not None
     assert leading_modes(rank_two, penalty, 3, 1e-15) is None
+    assert leading_modes(covariance, penalty, 21, 1e-15) is None  # of 20 functions

@@ -31,6 +31,22 @@ PHRASES.update(
         "order": "Check that the rows are consecutive frames, close enough in time.",
         "in a biased simulation": "in a biased simulation with weights",
         "in a longer trajectory": "in a longer trajectory",
+        "detached alone": (
+            "{Rows} {rows} of X (counted from 0) {lie} alone behind an empty gap, {away} typical distances from the "
+            "nearest others: a slow mode of all rows would only distinguish {them}."
+        ),
+        "detached alone, left out": (
+            "{Rows} {rows} of X (counted from 0) {lie} alone behind an empty gap, {away} typical distances from the "
+            "nearest others, and {are} left out of the fit."
+        ),
+        "detached group": (
+            "{count} rows of X ({share}; {rows}, counted from 0) lie{in_groups} behind an empty gap: exchange with "
+            "them is slower than anything else here and cannot be timed."
+        ),
+        "detached group, left out": (
+            "{count} rows of X ({share}; {rows}, counted from 0) lie{in_groups} behind an empty gap: exchange with "
+            "them is slower than anything else here and cannot be timed. They are left out of the fit, as {states}."
+        ),
     }
 )
 
@@ -160,10 +176,11 @@ UNALIGNED_ATOMS = _rule(
 )
 OUTLIERS = _rule(
     "outliers",
-    "rows that lie apart from all others",
-    "Row(s) {rows} of X (counted from 0) lie alone, {away:.2g} typical distances from the others: such a row becomes a "
-    "spurious slow mode.",
-    "Remove rows that are errors; if they belong to a rare state, sample it more often.",
+    "rows behind an empty gap",
+    "{said}",
+    "If they are a state, sample the transition or bias along it; if an error, remove them.",
+    reason="Single linkage leaves a few rows apart at 1.4 median distances between rows, or at 2.1 median distances to "
+    "the third neighbour if that is more; the largest spacing of honest samples is 1.32.",
     subject=DATA,
     form=".0f",
 )
@@ -427,6 +444,19 @@ FEWER_MODES = _rule(
 )
 
 # --- trust in every rate ------------------------------------------------------------------------------------------
+EMPTY_GAP = _rule(
+    "empty-gap",
+    "part of the slowest modes that changes inside parts of the samples",
+    "The samples form {parts} parts with nothing between them ({shares} of the rows), but the slowest modes change "
+    "inside the parts ({value:.0%} of their variance, limit {limit:.0%}) instead of separating them: the kernel "
+    "interpolates across the gap, exchange is slower than any rate here, and no rate can be trusted.",
+    "Sample the transition between the parts, or fit each part alone.",
+    limit=0.05,
+    reason="Modes of parts without a connection explain more than 99 % of the variance of their indicators; a smooth "
+    "mode across a narrow gap in the middle explains 81 %.",
+    severity=ERROR,
+    headline="the modes ignore a gap between the samples",
+)
 ENERGY_SAMPLES = _rule(
     "energy-samples",
     "samples that carry the energy, n_E",

@@ -16,6 +16,7 @@ from kdmaps.cli._app import app, print_check, print_note, print_table, print_war
 from kdmaps.cli._options import (
     BASES,
     FAMILIES,
+    ISOLATED,
     KERNEL,
     MIN_RESAMPLES,
     OUTPUT,
@@ -96,6 +97,10 @@ def fit(
     rates: Annotated[
         str, rare(KERNEL, f"Samples that rates come from: {RATES[0]} (all) or {RATES[1]} (held-out).")
     ] = "ritz",
+    isolated: Annotated[
+        str,
+        rare(KERNEL, "A few rows behind an empty gap: separate (states of their own), keep (in the fit) or drop."),
+    ] = "separate",
     independent: Annotated[
         bool,
         rare(KERNEL, "Distinguish modes that are new coordinates from functions of earlier modes.", "--independent"),
@@ -123,6 +128,7 @@ def fit(
     require_one_of(KERNELS, "--kernel", kernel)
     require_one_of(BASES, "--basis", basis)
     require_one_of(RATES, "--rates", rates)
+    require_one_of(ISOLATED, "--isolated", isolated)
     for name, value in (("--bandwidth", bandwidth), ("--lambda", regularization)):
         require(value != 0, name, "give a positive number, or omit it to search for one.")
     require(resamples == 0 or resamples >= MIN_RESAMPLES, "--resamples", f"give 0, or {MIN_RESAMPLES} or more.")
@@ -162,6 +168,7 @@ def fit(
         **({} if basis == "auto" else {"basis": basis}),
         **({} if rates == "ritz" else {"rates": rates}),
         **({"standardize": True} if standardize else {}),
+        **({} if isolated == "separate" else {"isolated": isolated}),
     }
     estimator = _estimator(modes, kernel, bandwidth, regularization, settings)
     if time_step is not None and samples.time_step is not None:

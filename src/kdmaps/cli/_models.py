@@ -307,7 +307,7 @@ def states(
         _write_states(out, sets.states.memberships[: len(first)], places, first, later=last + 1)
         return
     modes = np.asarray(fitted.transform(rows))
-    found = kdmaps.dynamics.coarse_states(modes, n_states, sample_weight=weight)
+    found = kdmaps.dynamics.coarse_states(modes, n_states, sample_weight=weight, apart=fitted.rare_states(rows))
     passages = _passages(fitted, read_header(model), table, files, rows, found) if passage_times else None
     print_table(*state_table(found, found.representatives(rows.array, TYPICAL), row_names(files, places)))
     for sentence in (*_other_distribution(fitted, modes, weight), *state_sentences(found, fitted.rates_)):

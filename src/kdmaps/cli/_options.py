@@ -17,6 +17,8 @@ DESCRIPTORS = ("heavy-atoms", "dihedrals", "distances", "contacts", "atoms")
 TABLE_FORMATS = ("csv", "parquet", "npy", "npz")
 BASES = ("auto", "fourier", "landmarks")
 RATES = ("ritz", "cross-fitted")
+#: Treatments of a few rows behind an empty gap, `--isolated`.
+ISOLATED = ("separate", "keep", "drop")
 MIN_RESAMPLES = 20
 
 

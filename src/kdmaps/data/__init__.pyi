@@ -1,6 +1,7 @@
 """Public names of kdmaps.data, imported when they are first used."""
 
 from .check import check_data as check_data
+from .detached import RareGroup as RareGroup
 from .files import TABLE_FORMATS as TABLE_FORMATS
 from .files import make_writer as make_writer
 from .files import open_table as open_table

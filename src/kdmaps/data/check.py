@@ -78,15 +78,17 @@ def warn_of_data(
     lag: Any = None,
     time_step: float | None = None,
     diffusion: bool = False,
+    detached: bool = True,
 ) -> None:
     """Warn of mistakes in an array, and of settings that do not suit the data.
 
     Other sources are checked when their preview is drawn. With a lag, rows are frames in order, and only interleaved
-    walkers are a mistake. Without one, the code that makes folds warns of the order of rows.
+    walkers are a mistake. Without one, the code that makes folds warns of the order of rows. Without `detached`, rows
+    behind an empty gap were named before.
     """
     if isinstance(source, ArraySource):
         rows = _rows_to_check(source, weight, groups)
-        warn_of(run_checks(rows, folds, lag is not None, diffusion))
+        warn_of(run_checks(rows, folds, lag is not None, diffusion, detached))
         if lag is not None and groups is None:
             warn_of(check for check in order_checks(order_in(source)) if check.rule is rules.INTERLEAVED_WALKERS)
     # Weights cannot correct a bias of pairs, because it also changes their second frames.

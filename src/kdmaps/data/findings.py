@@ -1,7 +1,7 @@
 """Checks of the data for common mistakes: one function for each, with the reasons for its limits."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -9,13 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial.distance import cdist
 
-from kdmaps.checks import Check, Rule, list_items, rules
+from kdmaps.checks import Check, Rule, rules
 from kdmaps.data.correlation import EARLY_ROWS, FIRST_ROWS, MIN_ROWS, is_clock
+from kdmaps.data.detached import detached_check, find_groups
 from kdmaps.utils.numbers import rounded
-from kdmaps.utils.threads import slices
 
-#: Number of rows listed in a message.
-MAX_ROWS_NAMED = 5
 #: A column with at most this many distinct values is discrete if there are ten or more rows for each. Modes are then
 #: steps between the values, which cost no energy: on a rounded double well 47 values give rates of 0, 84 correct ones.
 FEW_VALUES, ROWS_PER_VALUE = 50, 10
@@ -24,12 +22,8 @@ FEW_VALUES, ROWS_PER_VALUE = 50, 10
 SCALE_GAP = 10.0
 #: Share of repeated rows above which random folds test on training samples.
 MANY_COPIES = 0.01
-#: A row is an outlier if fewer than `COMPANY` others are closer than the limit: twice the median distance between rows
-#: (exceeded by the last samples of a Gaussian tail in 1 of 1,000 data sets), or three times the median distance to
-#: neighbours, which is larger in high dimensions.
-COMPANY, ALONE_PAIRS, ALONE_NEIGHBOURS = 3, 2.0, 3.0
-#: Rows that define the typical distance, and number of farthest rows tested.
-TYPICAL_ROWS, FARTHEST = 250, 10
+#: Number of frames in which atoms are superposed.
+TYPICAL_ROWS = 250
 #: An angle has values within 2 % of both ends of a turn, and at least a quarter of a uniform share of rows in the last
 #: 5 % before each end. (A Gaussian that just fits between -π and π has a twentieth.)
 REACHED, END, LEAST_SHARE = 0.02, 0.05, 0.25
@@ -240,20 +234,13 @@ def copied_rows(data: CheckedRows) -> Check:
 
 
 def outliers(data: CheckedRows) -> Check:
-    """Find rows that are far from all others."""
+    """Find rows behind an empty gap."""
     X = np.delete(data.X, data.clocks, axis=1) if data.clocks.size else data.X  # a time has the largest distances
-    if len(X) < MIN_ROWS:
-        return Check(rules.OUTLIERS, 0)
-    typical = np.asarray(X[:: -(-len(X) // TYPICAL_ROWS)], dtype=np.float64)
-    distances = cdist(typical, typical)
-    neighbours = np.partition(distances, COMPANY, axis=1)[:, COMPANY]
-    limit = max(ALONE_PAIRS * np.median(distances), ALONE_NEIGHBOURS * np.median(neighbours))
-    gaps = _gaps(X, typical, limit)
-    alone = {row: gap for row, gap in gaps.items() if gap > limit > 0}
-    where = tuple(int(data.rows[row]) for row in sorted(alone))
-    away = ALONE_PAIRS * max(alone.values()) / limit if alone else 0.0
-    words = {"rows": list_items(where, MAX_ROWS_NAMED), "away": away}
-    return Check(rules.OUTLIERS, len(where), where=where, words=words)
+    weight = data.weight
+    if weight is not None and len(weight) != len(X):  # of all rows
+        weight = weight[data.rows]
+    groups = find_groups(X, weight)
+    return detached_check([replace(group, rows=data.rows[group.rows]) for group in groups])
 
 
 def dominating_weights(data: CheckedRows) -> Check | None:
@@ -298,27 +285,6 @@ def _turn(x: np.ndarray) -> str | None:
     return None
 
 
-def _gaps(X: np.ndarray, typical: np.ndarray, limit: float) -> dict[int, float]:
-    """Return the distance to the `COMPANY`-th neighbour for the rows farthest from the centre of typical rows.
-
-    Isolated rows between clusters are transitions, not outliers. A row is skipped if it is within the limit of the rows
-    next to the centre by the triangle inequality, as all rows of most data sets are.
-    """
-    parts, centre = list(slices(len(X), 2**12)), np.median(typical, axis=0)
-    squares = np.concatenate([_squares(X[part] - centre) for part in parts])
-    middle = np.sqrt(np.partition(_squares(typical - centre), COMPANY)[COMPANY])
-    far = np.flatnonzero(~(np.sqrt(squares, out=squares) + middle <= limit))  # true for distances that overflow
-    if not far.size:
-        return {}
-    far = far[np.argsort(squares[far], kind="stable")[-FARTHEST:]]
-    near = np.concatenate([cdist(X[far], X[part]) for part in parts], axis=1)
-    return dict(zip(far.tolist(), np.partition(near, COMPANY, axis=1)[:, COMPANY].tolist(), strict=True))
-
-
-def _squares(rows: np.ndarray) -> np.ndarray:
-    return np.einsum("ij,ij->i", rows, rows)
-
-
 def _distinct(rows: np.ndarray) -> np.ndarray:
     """Return the number of distinct values in each column."""
     return 1 + np.count_nonzero(np.diff(np.sort(rows, axis=0), axis=0), axis=0)
@@ -360,16 +326,19 @@ CHECKS = (
 )
 
 
-def run_checks(data: CheckedRows, folds: bool = True, paired: bool = False, diffusion: bool = False) -> list[Check]:
+def run_checks(
+    data: CheckedRows, folds: bool = True, paired: bool = False, diffusion: bool = False, detached: bool = True
+) -> list[Check]:
     """Return the outcome of all checks that apply.
 
     Copies of rows are harmless without folds. Pairs of frames are summed without gradients, so their trajectories may
     return to the same values and have only a few of them, like a Markov chain. A diffusion tensor makes the units of
-    columns irrelevant.
+    columns irrelevant. Without `detached`, rows behind an empty gap were found before.
     """
     harmless: set[Any] = set() if folds else {copied_rows}
     harmless |= {copied_rows, discrete_columns, one_hot_columns} if paired else set()
     harmless |= {scales} if diffusion else set()
+    harmless |= set() if detached else {outliers}
     checks = (check for check in CHECKS if check not in harmless)
     with np.errstate(over="ignore", invalid="ignore"):  # values that overflow are outliers
         return [found for check in checks if (found := check(data)) is not None]

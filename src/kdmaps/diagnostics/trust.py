@@ -53,6 +53,10 @@ class Trust:
     eigenfunctions: np.ndarray | None = None
     #: Held-out E|ψ(y) - λψ(x)|² of each Koopman eigenfunction ψ in excess of 1 - |λ|², relative to |λ|².
     overfit: np.ndarray | None = None
+    #: How far the slowest modes are from the indicators of parts of the samples without a connection, from 0 to 1, and
+    #: the shares of the parts; None if the samples are connected (`kdmaps.diagnostics.separation`).
+    unseparated: float | None = None
+    parts: np.ndarray | None = None
 
     @property
     def checks(self) -> tuple[Check, ...]:
@@ -64,7 +68,12 @@ class Trust:
         pairs = np.isnan(evidence.transition_samples).all()
         how = {"how": "in a longer trajectory" if pairs else "in a biased simulation with weights"}
         why = {"why": "weights and their " if weighted else "", "weaker": ", or a weaker bias" if weighted else ""}
-        checks = [
+        checks = []
+        if self.unseparated is not None and self.parts is not None:
+            shares = " and ".join(f"{share:.0%}" for share in self.parts)
+            gap = {"parts": len(self.parts), "shares": shares}
+            checks.append(Check(rules.EMPTY_GAP, np.full(len(self.rates), self.unseparated), words=gap))
+        checks += [
             Check(rules.ENERGY_SAMPLES, evidence.energy_samples, words=how),
             Check(rules.VARIANCE_SAMPLES, evidence.variance_samples, words=row),
             Check(rules.TRANSITION_SAMPLES, evidence.transition_samples),

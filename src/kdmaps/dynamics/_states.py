@@ -1,6 +1,6 @@
 """Coarse states: regions in which the slow modes are nearly constant."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from math import ceil, log2
 from typing import Any, ClassVar, NamedTuple
@@ -77,6 +77,8 @@ class CoarseStates(TableCard):
     #: Largest density half-way between two states, relative to the density at the less dense one: below 0.3 for states
     #: that are clearly separated in the space of the modes, 1 or more for parts of one state. NaN if unknown.
     valley: float = np.nan
+    #: Number of detached groups of samples, which are the last states: `memberships_at` does not find them.
+    n_apart: int = 0
 
     @property
     def checks(self) -> Checks:
@@ -171,10 +173,11 @@ class CoarseStates(TableCard):
             Non-negative, with sum 1; meaningless far from the samples.
         """
         modes = _checked_modes(modes)
-        used = len(self.populations) - 1 if self.centres is None else self.centres.shape[1]
+        used = len(self.populations) - self.n_apart - 1 if self.centres is None else self.centres.shape[1]
         if modes.shape[1] < used:
             raise ValueError(f"modes must contain the {used} modes used to find the states, got {modes.shape[1]}.")
-        return _memberships(modes[:, :used], self.transformation, self.centres)
+        found = _memberships(modes[:, :used], self.transformation, self.centres)
+        return np.pad(found, ((0, 0), (0, self.n_apart)))
 
     def milestones(self, groups: ArrayLike | None = None) -> np.ndarray:
         """Return the last state whose core each frame, or a frame before it, was in.
@@ -259,7 +262,12 @@ def suggest_states(model: Any) -> int:
 
 @one_blas_thread()
 def coarse_states(
-    modes: SamplesLike, n_states: int | None = None, *, method: str = "auto", sample_weight: ArrayLike | None = None
+    modes: SamplesLike,
+    n_states: int | None = None,
+    *,
+    method: str = "auto",
+    sample_weight: ArrayLike | None = None,
+    apart: ArrayLike | None = None,
 ) -> CoarseStates:
     """Find the metastable states between which the slow modes describe transitions, as `CoarseStates`.
 
@@ -279,6 +287,9 @@ def coarse_states(
         are as crisp as possible.
     sample_weight : array-like of shape (n_samples,), or list of such arrays, optional
         Weights for clusters and populations.
+    apart : array-like of int of shape (n_samples,), optional
+        Detached group of each sample, -1 for none (`model.rare_states(X)`). Each group is one more state, after the
+        `n_states` of the other samples.
 
     Notes
     -----
@@ -301,6 +312,12 @@ def coarse_states(
     True
     """
     modes = _checked_modes(modes)
+    groups = None if apart is None else np.asarray(apart)
+    if groups is not None and (groups.shape != (len(modes),) or groups.dtype.kind not in "iu"):
+        raise ValueError(f"apart must have one integer for each of {len(modes)} samples, got shape {groups.shape}.")
+    if groups is not None and (groups >= 0).any():
+        weight = checked_weight(join_rows("sample_weight", sample_weight), modes)
+        return _with_groups(modes, groups, weight, n_states, method)
     r = modes.shape[1]
     most = 2**r if method == "auto" else r + 1
     if n_states is not None and (not isinstance(n_states, int | np.integer) or not 2 <= n_states <= most):
@@ -334,6 +351,23 @@ def coarse_states(
         centres=None if centres is None else centres[order],
         valley=valley,
     )
+
+
+def _with_groups(
+    modes: np.ndarray, apart: np.ndarray, weight: np.ndarray | None, n_states: int | None, method: str
+) -> CoarseStates:
+    """Return the states of the samples outside of detached groups, and each group as one more state."""
+    others = apart < 0
+    own = None if weight is None else weight[others]
+    found = coarse_states(modes[others], n_states, method=method, sample_weight=own)
+    n_apart = int(apart.max()) + 1
+    n_found = len(found.populations)
+    memberships = np.zeros((len(modes), n_found + n_apart))
+    memberships[others, :n_found] = found.memberships
+    memberships[~others, n_found + apart[~others]] = 1
+    labels = memberships.argmax(axis=1)
+    populations = np.bincount(labels, unit_weight(weight, len(modes)), memberships.shape[1])
+    return replace(found, labels=labels, memberships=memberships, populations=populations, n_apart=n_apart)
 
 
 class _Clusters(NamedTuple):

@@ -31,7 +31,7 @@ NARROWEST = 3.0
 SEARCHED_SAMPLES, SEARCHED_PAIRS = 5_000, 20_000
 #: Parameters that replace the parameters of `search`.
 OWN = (
-    *("n_components", "lag", "time_step", "reversible", "diffusion", "basis", "n_features", "cv"),
+    *("n_components", "lag", "time_step", "reversible", "isolated", "diffusion", "basis", "n_features", "cv"),
     *("random_state", "n_jobs", "checkpoint", "progress", "standardize"),
 )
 
@@ -66,6 +66,9 @@ class AdaptiveDiffusionMap(SearchedModes):
         If True, use pairs of frames in both directions of time, as for a system in equilibrium. If False, modes are the
         singular functions of the transfer operator, which differ at the two ends of a lag
         (`transform(X, end="second")`).
+    isolated : {"separate", "keep", "drop"}, default="separate"
+        Treatment of a few rows behind an empty gap, as in `KernelSearchCV`: left out of the fit, and groups of three or
+        more are states of their own; fitted with the others; or left out only.
     diffusion : None, float, array-like, callable, "tangent" or TangentDiffusion, default=None
         Diffusion tensor a of the energy E[∇fᵀ a ∇f]: identity, scalar, diagonal (d,), matrix (d, d), per sample
         (n, d, d), a factor (`kdmaps.Factor`), a callable of the samples, or the projector on the tangent spaces of a
@@ -133,6 +136,8 @@ class AdaptiveDiffusionMap(SearchedModes):
         refinement that hardly changes the modes does not change it.
     search_result_, cv_results_, best_index_, best_selection_score_, certainty_, extensions_, edges_ :
         The search, as in `KernelSearchCV`.
+    rare_groups_ : tuple of kdmaps.data.RareGroup
+        Groups of rows that are left out: their numbers, their share, the gap around them and their indicator.
     suggested_n_components_, relevance_, relevance_details_ :
         As in `KernelSearchCV`.
     eigenvalues_, coefficients_, basis_, modes_, right_modes_, moments_, tangents_ :
@@ -154,6 +159,7 @@ class AdaptiveDiffusionMap(SearchedModes):
     lag: int | str | None = None
     time_step: float | None = None
     reversible: bool = True
+    isolated: str = "separate"
     diffusion: DiffusionLike = None
     basis: str = "auto"
     n_features: int | str = 300

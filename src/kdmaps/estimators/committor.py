@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kdmaps.bases import Basis, ModeBasis
 from kdmaps.checks import Checks, collected, warn_of
+from kdmaps.data.detached import RareGroup, detached_check, find_groups, left_out
 from kdmaps.data.distances import Support
 from kdmaps.data.findings import CheckedRows, run_checks
 from kdmaps.data.inputs import join_trajectories
@@ -26,6 +27,7 @@ from kdmaps.forms.tangent import DiffusionLike, TangentSpaces, checked_tensor
 from kdmaps.kernels import Kernel
 from kdmaps.selection.committor import BASES, OUTSIDE, BoundaryData
 from kdmaps.selection.folds import check_groups
+from kdmaps.selection.plan import ISOLATED
 from kdmaps.utils.frames import check_rows, join_rows, split_rows
 from kdmaps.utils.notebook import card, warning_lines
 from kdmaps.utils.numbers import rounded
@@ -78,6 +80,7 @@ class FittedCommittor(FittedEstimator):
     support_: Support
     tangents_: TangentSpaces | None
     checks_: Checks
+    rare_groups_: tuple[RareGroup, ...]
     _fit: CommittorFit
 
 
@@ -97,6 +100,9 @@ class AdaptiveCommittor(FittedCommittor):
     diffusion : None, float, array-like, callable, "tangent" or TangentDiffusion, default=None
         Diffusion tensor a, as in `AdaptiveDiffusionMap`. It sets the unit of time of flux and rates; a constant factor
         does not change q.
+    isolated : {"separate", "keep", "drop"}, default="separate"
+        Treatment of fewer than 50 rows outside of A and B that lie behind an empty gap: left out of the fit, with a
+        `DataWarning` ("separate", "drop"), or fitted with the others ("keep").
     basis : {"auto", "fourier", "landmarks"}, default="auto"
         Basis functions. "auto" tries both; PLUMED input needs "fourier".
     n_features : int, default=300
@@ -133,6 +139,8 @@ class AdaptiveCommittor(FittedCommittor):
         The choice.
     best_score_ : float
         Negative held-out energy of the choice, without the samples that contribute most.
+    rare_groups_ : tuple of kdmaps.data.RareGroup
+        Groups of rows that are left out, as in `AdaptiveDiffusionMap`.
     candidates_ : list of dict
         All candidates, in the order of their evaluation.
     coefficients_, offset_ : ndarray of shape (p, 1), and (1,)
@@ -163,6 +171,7 @@ class AdaptiveCommittor(FittedCommittor):
 
     _: KW_ONLY
     diffusion: DiffusionLike = None
+    isolated: str = "separate"
     basis: str = "auto"
     n_features: int = 300
     cv: Any = "auto"
@@ -197,21 +206,24 @@ class AdaptiveCommittor(FittedCommittor):
         n_features = check_positive_integer("n_features", self.n_features)
         most = check_positive_integer("max_search_samples", self.max_search_samples)
         check_choice("basis", self.basis, BASES)
+        check_choice("isolated", self.isolated, ISOLATED)
         seed = seed_of(self.random_state)
         resampling = Resampling(self.n_resamples, CONFIDENCE, seed)
         check_rows(X, y=y)
         X, groups, lengths = join_trajectories(X, groups, sample_weight)
-        data, groups, columns, kept = self._data(X, y, sample_weight, groups, lengths, seed)
+        data, groups, columns, kept, detached = self._data(X, y, sample_weight, groups, lengths, seed)
         names = None if columns.names is None else list(columns.names)
         share = None if sample_weight is None else data.share
         rows = CheckedRows(data.X, kept, share, None if groups is None else np.asarray(groups), names)
         with collected() as checks:
-            warn_of(run_checks(rows, diffusion=self.diffusion is not None))
+            warn_of([detached_check(detached, of_fit=True)])
+            warn_of(run_checks(rows, diffusion=self.diffusion is not None, detached=self.isolated == "keep"))
             with at_most(n_workers_of(self.n_jobs)):
                 search, choice = search_kernel(data, groups, most, n_features, self.basis, self.cv, self.progress)
                 fitted = fit_committor(data, search, choice, groups, resampling)
             row = int(kept[fitted.trust.overshoot_row])
-            fitted = replace(fitted, trust=replace(fitted.trust, overshoot_row=row))
+            rare = tuple(group for group in detached if not group.is_fitted)
+            fitted = replace(fitted, trust=replace(fitted.trust, overshoot_row=row), rare_groups=rare)
             warn_of(fitted.trust.checks)
         return self._publish(columns, fitted, Checks(checks))
 
@@ -223,8 +235,8 @@ class AdaptiveCommittor(FittedCommittor):
 
     def _data(
         self, X: Any, y: Any, sample_weight: Any, groups: Any, lengths: Any, seed: int
-    ) -> tuple[BoundaryData, Any, Columns, np.ndarray]:
-        """Return the samples of positive weight, their groups, the columns of X, and the rows of these samples."""
+    ) -> tuple[BoundaryData, Any, Columns, np.ndarray, tuple[RareGroup, ...]]:
+        """Return samples of the fit, their groups, the columns of X, the rows of these samples, and detached groups."""
         source, columns = read_samples(self, X)
         if type(source).__name__ == "DaskSource":
             raise ValueError(
@@ -236,10 +248,25 @@ class AdaptiveCommittor(FittedCommittor):
         weight = checked_weight(sample_weight, source)
         side = boundary_sides(y if lengths is None else join_rows("y", y, lengths), rows, weight)
         kept = np.arange(len(rows)) if weight is None else np.flatnonzero(weight)
+        detached = self._detached(rows, weight, side)
+        kept = np.setdiff1d(kept, left_out(detached))
         tensor = checked_tensor(self.diffusion, ArraySource(rows, checked=True), weight)
         share = unit_weight(weight, len(rows))[kept]
+        if left_out(detached).size:
+            share = share / share.sum()
         groups = None if groups is None else np.asarray(groups)[kept]
-        return BoundaryData(rows[kept], share, side[kept], tensor.at(rows[kept], kept), seed), groups, columns, kept
+        data = BoundaryData(rows[kept], share, side[kept], tensor.at(rows[kept], kept), seed)
+        return data, groups, columns, kept, detached
+
+    def _detached(self, X: np.ndarray, weight: np.ndarray | None, side: np.ndarray) -> tuple[RareGroup, ...]:
+        """Return the detached groups; those with rows in A or B, which are boundary conditions, are fitted."""
+        if self.isolated == "keep":
+            return ()
+        groups = []
+        for group in find_groups(X, weight):
+            bound = bool((side[group.rows] != OUTSIDE).any())
+            groups.append(replace(group, is_state=False, is_fitted=group.is_fitted or bound))
+        return tuple(groups)
 
     def _card(self) -> str:
         if not hasattr(self, "trust_"):

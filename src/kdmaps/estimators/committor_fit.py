@@ -7,6 +7,7 @@ import numpy as np
 
 from kdmaps.bases import Basis
 from kdmaps.data.correlation import order_of, trajectories_of
+from kdmaps.data.detached import RareGroup
 from kdmaps.data.distances import Support
 from kdmaps.diagnostics.committor import CommittorTrust, carriers, resampled_flux, unevenness
 from kdmaps.diagnostics.evidence import values_at
@@ -46,6 +47,7 @@ class CommittorFit:
     score: float  # held-out energy
     regularization: float
     candidates: list[dict[str, Any]]
+    rare_groups: tuple[RareGroup, ...] = ()  # detached rows that are left out
 
     def attributes(self) -> dict[str, Any]:
         """Return the attributes of the estimator."""

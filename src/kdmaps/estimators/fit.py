@@ -9,11 +9,13 @@ from numpy.typing import ArrayLike
 from kdmaps.bases import Basis, BasisSpec, LandmarkBasis
 from kdmaps.checks import Check, Checks, Subject, rules, warn_of
 from kdmaps.data.check import warn_of_data, warn_of_preview
+from kdmaps.data.detached import RareGroup
 from kdmaps.data.distances import Support, resolve_bandwidth
 from kdmaps.data.pairs import Tail, check_steps, time_step_check
 from kdmaps.data.sources import PREVIEW_SAMPLES, Sample, Source
 from kdmaps.diagnostics.trust import Trust
-from kdmaps.estimators.reliability import evidence_of_fit, is_readable
+from kdmaps.estimators.isolation import Isolated, isolate
+from kdmaps.estimators.reliability import evidence_of_fit, gaps_between_samples, is_readable
 from kdmaps.exceptions import Undetermined
 from kdmaps.forms.energy import EnergyForm
 from kdmaps.forms.lagged import LaggedForm
@@ -85,6 +87,7 @@ class Fit:
     support: Support | None = None  # the range of the samples
     lag_choice: ImpliedTimescales | None = None  # time scales that determined the lag, for lag="auto"
     raised: tuple[Check, ...] = ()  # checks of the data and of every step before the modes
+    rare_groups: tuple[RareGroup, ...] = ()  # detached rows that are left out
     partial: PartialState = field(default_factory=PartialState)
 
     def attributes(self) -> dict[str, Any]:
@@ -135,11 +138,22 @@ def fit_modes(
     check_folds(source, spec.fit)
     check_groups(groups, source.n_samples)  # before frames of earlier chunks are added
     tail, choice = None, None
+    isolated = Isolated(source, spec.fit, weight, groups)
     if before is None:
+        isolated = isolate(source, spec.fit, weight, groups)
+        source, weight, groups = isolated.source, isolated.weight, isolated.trajectories
+        spec = replace(spec, fit=isolated.fit)
         folds = spec.fit.rates == "cross-fitted"
         units = spec.fit.diffusion is not None
         warn_of_data(
-            source, weight, groups, folds=folds, lag=spec.fit.lag, time_step=spec.fit.time_step, diffusion=units
+            source,
+            weight,
+            groups,
+            folds=folds,
+            lag=spec.fit.lag,
+            time_step=spec.fit.time_step,
+            diffusion=units,
+            detached=not isolated.warned,
         )
         fit, choice = with_lag(spec.fit, source, weight, groups, spec.seed)
     else:
@@ -153,7 +167,21 @@ def fit_modes(
     source, weight, groups = fit.observations(source, weight, groups)
     form = fit.form(source, weight, spaces=None if before is None else before.tangents)
     fitted = fit_observations(source, replace(spec, fit=fit), form, weight, groups, before)
+    fitted = with_rare_groups(fitted, isolated)
+    if before is not None:
+        fitted = replace(fitted, rare_groups=before.rare_groups)
     return replace(fitted, lag_choice=choice, partial=replace(fitted.partial, tail=tail))
+
+
+def with_rare_groups(fitted: Fit, isolated: Isolated) -> Fit:
+    """Return the fit of samples without detached rows, with row numbers of all samples."""
+    if not isolated.groups:
+        return fitted
+    trust = fitted.trust
+    if trust is not None:
+        heaviest = isolated.in_full(trust.evidence.heaviest)
+        trust = replace(trust, evidence=replace(trust.evidence, heaviest=heaviest))
+    return replace(fitted, trust=trust, rare_groups=isolated.groups)
 
 
 def check_folds(source: Source, spec: FitSpec) -> None:
@@ -237,7 +265,8 @@ def fit_observations(
     settings = (source, sample, form, groups, spec.seed)
     modes, evidence, tests = evidence_of_fit(basis, fitted.modes, total, *settings, **known)
     trust = Trust(evidence, modes.rates, weighted=total.weighted, equilibrium=tests)
-    return replace(fitted, modes=modes, trust=trust)
+    gaps = gaps_between_samples(basis, modes, source, sample, form, spec.seed)
+    return replace(fitted, modes=modes, trust=replace(trust, **gaps))
 
 
 def fit_sums(spec: ModelSpec, folded: FoldedMoments, tangents: TangentSpaces | None) -> Fit:

@@ -68,6 +68,9 @@ class KernelDiffusionMap(ModeTransformer):
         If True, use pairs of frames in both directions of time, as for a system in equilibrium. If False, modes are the
         singular functions of the transfer operator, which differ at the two ends of a lag
         (`transform(X, end="second")`), and `timescales_` measure the loss of predictability.
+    isolated : {"separate", "keep", "drop"}, default="separate"
+        Treatment of a few rows behind an empty gap, as in `KernelSearchCV`: left out of the fit, and groups of three or
+        more are states of their own; fitted with the others; or left out only.
     rates : {"ritz", "cross-fitted"}, default="ritz"
         Samples that the rates are estimated from: the training samples, on which rates of many modes are too small; or
         held-out samples of every fold.
@@ -98,6 +101,8 @@ class KernelDiffusionMap(ModeTransformer):
         Effective number of samples (Σx)²/Σx² that carry the energy and the variance of each mode.
     trust_ : kdmaps.diagnostics.trust.Trust
         Reliability of the rate of each mode: `trust_.ok`, `trust_.reasons`.
+    rare_groups_ : tuple of kdmaps.data.RareGroup
+        Groups of rows that are left out: their numbers, their share, the gap around them and their indicator.
     kernel_ : Kernel
     basis_ : Basis
     moments_ : Moments
@@ -143,6 +148,7 @@ class KernelDiffusionMap(ModeTransformer):
     lag: int | str | None = None
     time_step: float | None = None
     reversible: bool = True
+    isolated: str = "separate"
     rates: str = "ritz"
     cv: Any = "auto"
     dtype: DTypeLike = "float64"
@@ -208,6 +214,8 @@ class KernelDiffusionMap(ModeTransformer):
             source, columns = checked_source(self, X), self._columns
             spec = self._spec(self._own_diffusion() if diffusion is None else diffusion)
             before, summed = self._fitted(), self._summed
+        # A chunk has too few rows to tell a gap from a state that later chunks visit.
+        spec = replace(spec, fit=replace(spec.fit, isolated="keep"))
         with collected() as raised, at_most(n_workers_of(self.n_jobs)):
             fitted = fit_modes(source, spec, checked_weight(sample_weight, source), groups, before)
         earlier = () if before is None else before.raised

@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kdmaps.bases import Basis, FourierBasis, LandmarkBasis, RandomPhaseBasis
 from kdmaps.checks import Check, Checks
+from kdmaps.data.detached import RareGroup
 from kdmaps.data.distances import Support
 from kdmaps.diagnostics.committor import CommittorTrust
 from kdmaps.diagnostics.evidence import Evidence
@@ -74,11 +75,15 @@ TRUST = {
     "features": "fr",
     "corrected": "r",
     "training": "r",
+    "unseparated": "",
+    "parts": "l",
     "eigenfunctions": "e",
     "overfit": "e",
 }
 EQUILIBRIUM = dict.fromkeys(Equilibrium._fields, "r")
 SUPPORT = {"samples": "sd", "low": "d", "high": "d"}
+#: All rows of detached groups, the group of each, and for each group the fields of `RareGroup`.
+GROUPS = {"points": "nd", "rows": "n", "group": "n", "share": "g", "gap": "g", "typical": "g", "is_state": "g"}
 #: The function of a committor, its flux and its rates.
 FUNCTION = {"coefficients": "pk", "offset": "k", "quantities": "t", "intervals": "te"}
 
@@ -142,6 +147,8 @@ def _write(
         metric = any(isinstance(part, Metric) for _, part in basis.kernel.components())
         version = (FORMAT_VERSION if stored else 3) if metric else 2
     parameters = estimator.get_params(deep=False) | (of_fit or {})
+    if parameters.get("isolated") == "separate":  # the default, which older versions do not have
+        del parameters["isolated"]
     names = estimator._columns.names
     header = {
         "format": FORMAT,
@@ -194,7 +201,24 @@ def _arrays_of(fitted: Fit) -> dict[str, np.ndarray]:
     if fitted.right_modes is not None:
         arrays |= _arrays_in("directed", fitted.moments, DIRECTED_MOMENTS)
         arrays |= _arrays_in("right", fitted.right_modes, RIGHT_MODES)
-    return arrays
+    return arrays | _arrays_of_groups(fitted.rare_groups)
+
+
+def _arrays_of_groups(groups: Sequence[RareGroup]) -> dict[str, np.ndarray]:
+    """Return detached groups as arrays; none if there are none."""
+    if not groups:
+        return {}
+    sizes = [len(group.rows) for group in groups]
+    arrays = {
+        "points": np.concatenate([group.points for group in groups]),
+        "rows": np.concatenate([group.rows for group in groups]),
+        "group": np.repeat(np.arange(len(groups)), sizes),
+        "share": np.array([group.share for group in groups]),
+        "gap": np.array([group.gap for group in groups]),
+        "typical": np.array([group.typical for group in groups]),
+        "is_state": np.array([int(group.is_state) for group in groups]),
+    }
+    return {f"groups.{name}": array for name, array in arrays.items()}
 
 
 def _arrays_in(prefix: str, source: object, names: Iterable[str]) -> dict[str, np.ndarray]:
@@ -272,6 +296,7 @@ def read_model(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> tuple[d
         _read_tangents(arrays, sizes),
         replace(modes, **right).by_timescale() if right else None,
         support=Support(**support) if support else None,
+        rare_groups=_read_groups(group("groups", GROUPS, ())),
     )
     if evidence := group("evidence", EVIDENCE):
         known = {name: shape for name, shape in TRUST.items() if f"trust.{name}" in arrays}
@@ -292,6 +317,26 @@ def stored_checks(header: dict[str, Any]) -> Checks:
     return Checks(check for check in checks if check is not None)
 
 
+def _read_groups(stored: dict[str, Any]) -> tuple[RareGroup, ...]:
+    """Return the detached groups of a file."""
+    groups = []
+    for number in range(len(stored.get("gap", ()))):
+        members = stored["group"] == number
+        if not members.any() or not stored["gap"][number] > 0:
+            raise ValueError("its groups of rows are impossible.")
+        group = RareGroup(
+            rows=stored["rows"][members].astype(np.intp),
+            points=stored["points"][members],
+            share=float(stored["share"][number]),
+            gap=float(stored["gap"][number]),
+            typical=float(stored["typical"][number]),
+            is_state=bool(stored["is_state"][number]),
+            is_fitted=False,
+        )
+        groups.append(group)
+    return tuple(groups)
+
+
 def _read_basis(
     header: dict[str, Any], arrays: dict[str, np.ndarray]
 ) -> tuple[dict[str, Any], Basis, Columns, dict[str, int]]:
@@ -309,7 +354,10 @@ def _read_basis(
     sizes = {"d": d}
     _check_kernel(kernel, sizes)
     basis = make_basis(kernel, *_take(arrays, "basis", basis_arrays, sizes).values())
-    basis = basis.astype(parameters.get("dtype", "float64"))
+    dtype = parameters.get("dtype", "float64")
+    if dtype not in ("float32", "float64"):  # text or objects of any size could take all memory
+        raise ValueError(f"its dtype {str(dtype)[:20]!r} is neither float32 nor float64.")
+    basis = basis.astype(dtype)
     sizes["p"] = basis.n_features
     return parameters, basis, Columns(d, None if names is None else np.array(names, dtype=object)), sizes
 

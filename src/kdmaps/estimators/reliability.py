@@ -21,6 +21,7 @@ from kdmaps.diagnostics.evidence import (
     evidence_of,
     values_at,
 )
+from kdmaps.diagnostics.separation import MOST_ROWS, crosses, find_parts, unseparated
 from kdmaps.diagnostics.trust import Equilibrium, Trust
 from kdmaps.exceptions import Undetermined
 from kdmaps.forms.energy import EnergyForm
@@ -147,6 +148,23 @@ def trust_after_search(
     if np.all(factor == 1):
         return modes, Trust(evidence, *rates, weighted, equilibrium=tests)
     return modes, Trust(evidence, *rates, weighted, errors, modes.clock.rates(raw), tests)
+
+
+def gaps_between_samples(
+    basis: Basis, modes: Modes, source: Source, sample: Sample, form: EnergyForm | LaggedForm, seed: int
+) -> dict[str, Any]:
+    """Return `unseparated` and `parts` of `Trust`; empty if the samples, or pairs of frames, connect all parts."""
+    if isinstance(form, LaggedForm) and not form.reversible:
+        return {}
+    sample = sample.thinned(MOST_ROWS, seed)
+    parts = find_parts(sample.X)
+    if parts is None:
+        return {}
+    if isinstance(form, LaggedForm) and crosses(sample.X, parts, source.second_frames(sample.rows)):  # type: ignore[attr-defined]
+        return {}
+    values = values_at(ModeBasis(basis, modes.coefficients, modes.offset), np.asarray(sample.X, dtype=np.float64))
+    shares = np.bincount(parts[parts >= 0]) / len(parts)
+    return {"unseparated": unseparated(values, parts, sample.weight), "parts": shares}
 
 
 def tests_of_eigenfunctions(found: Search, chosen: Candidate) -> dict[str, Any]:

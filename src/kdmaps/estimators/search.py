@@ -15,9 +15,10 @@ from kdmaps.data.inputs import join_trajectories
 from kdmaps.data.sources import Source
 from kdmaps.diagnostics.relevance import Relevance, relevance_at
 from kdmaps.estimators.coordinates import Scaled
-from kdmaps.estimators.fit import Fit, check_folds, fit_observations, fit_sums, spec_of, with_lag
+from kdmaps.estimators.fit import Fit, check_folds, fit_observations, fit_sums, spec_of, with_lag, with_rare_groups
+from kdmaps.estimators.isolation import isolate
 from kdmaps.estimators.kernel_map import KernelDiffusionMap
-from kdmaps.estimators.reliability import is_readable, tests_of_eigenfunctions, trust_after_search
+from kdmaps.estimators.reliability import gaps_between_samples, is_readable, tests_of_eigenfunctions, trust_after_search
 from kdmaps.estimators.span import Span
 from kdmaps.estimators.transformer import ModeTransformer, read_samples
 from kdmaps.forms.tangent import DiffusionLike
@@ -95,8 +96,19 @@ def search_modes(
 ) -> SearchFit:
     """Search for a kernel by a checked plan, refine it, and fit the modes of all samples with it."""
     check_folds(source, plan.fit)
+    isolated = isolate(source, plan.fit, weight, groups)
+    plan = replace(plan, fit=isolated.fit)
+    source, weight, groups = isolated.source, isolated.weight, isolated.trajectories
     units = plan.standardize or plan.fit.diffusion is not None
-    warn_of_data(source, weight, groups, lag=plan.fit.lag, time_step=plan.fit.time_step, diffusion=units)
+    warn_of_data(
+        source,
+        weight,
+        groups,
+        lag=plan.fit.lag,
+        time_step=plan.fit.time_step,
+        diffusion=units,
+        detached=not isolated.warned,
+    )
     names = source.feature_names
     scaled = Scaled.of(source, plan, weight)
     if scaled is not None:
@@ -132,7 +144,8 @@ def search_modes(
             modes, trust = trust_after_search(*of_fit, found, chosen, groups, fitted.right_modes)
             if fitted.right_modes is not None:
                 trust = replace(trust, **tests_of_eigenfunctions(found, chosen))
-            fitted = replace(fitted, modes=modes, trust=trust)
+            gaps = gaps_between_samples(fitted.basis, modes, data.source, data.preview, data.form, data.seed)
+            fitted = replace(fitted, modes=modes, trust=replace(trust, **gaps))
     few, frame = data.everything.typical, None if span is None else span.frame
     if scaled is not None and scaled.mixed:
         frame = scaled.of_columns if frame is None else scaled.of_columns @ frame
@@ -146,6 +159,7 @@ def search_modes(
             model = _model(plan, data, chosen, landmarks)
     if scaled is not None and fit.lag is None:  # pairs show the diffusion themselves
         model.set_params(diffusion=scaled.diffusion)
+    fitted = with_rare_groups(fitted, isolated)
     return SearchFit(fitted, model, result, chosen, refinement, suggested, relevance)
 
 
@@ -267,6 +281,12 @@ class KernelSearchCV(SearchedModes):
     reversible : bool, default=True
         If True, use pairs of frames in both directions of time; if False, modes are the singular functions of the
         transfer operator. Candidates are always scored on pairs in both directions.
+    isolated : {"separate", "keep", "drop"}, default="separate"
+        Treatment of a few rows of X behind an empty gap, without a lag and in memory. A kernel would describe the gap
+        in place of the system. "separate" leaves out fewer than 50 such rows, with a `DataWarning` that names them:
+        groups of three or more are states of their own (`rare_groups_`), whose exchange with the others is too slow to
+        be timed. Use "drop" if such rows can only be errors, so that they are no states, and "keep" if modes shall
+        describe them, such as the tails of a heavy-tailed law, or the rows of a state that 'separate' leaves out.
     rates : {"ritz", "cross-fitted"}, default="ritz"
         Samples that the rates are estimated from: the training samples, or held-out samples of every fold.
     cv : "auto", int or scikit-learn splitter, default="auto"
@@ -316,6 +336,8 @@ class KernelSearchCV(SearchedModes):
     trust_ : kdmaps.diagnostics.trust.Trust
         Reliability of the rate of each mode, by the number of samples that carry it (`energy_samples_`,
         `variance_samples_`), by held-out samples, by kernels of equal score and by other random features.
+    rare_groups_ : tuple of kdmaps.data.RareGroup
+        Groups of rows that are left out: their numbers, their share, the gap around them and their indicator.
     fold_agreement_ : float
         Mean squared cosine between the mode spaces of the folds and of all samples, for the chosen kernel.
     suggested_n_components_ : int or None
@@ -363,6 +385,7 @@ class KernelSearchCV(SearchedModes):
     lag: int | str | None = None
     time_step: float | None = None
     reversible: bool = True
+    isolated: str = "separate"
     rates: str = "ritz"
     cv: Any = "auto"
     dtype: DTypeLike = "float64"

@@ -17,6 +17,7 @@ from kdmaps.data.pairs import make_pairs, time_step_check
 from kdmaps.data.sources import ArraySource, Source, gather
 from kdmaps.estimators.fit import Columns, Fit, PartialState
 from kdmaps.estimators.forecast import Fitted, Forecast, checked_steps, forecaster_of
+from kdmaps.estimators.isolation import ConfinedModes, outside
 from kdmaps.estimators.model_files import write_model
 from kdmaps.exceptions import ArgumentError
 from kdmaps.forms.diffusion import is_per_sample
@@ -93,6 +94,8 @@ class FittedEstimator(NotebookDisplay, BaseEstimator):
         if self.support_ is None or not (isinstance(source, ArraySource) and source.many_passes):
             return
         rows = self.support_.outside(source.array)
+        if rows.size:  # the fit has warned of the rows that it left out
+            rows = rows[outside(getattr(self, "rare_groups_", ()), source.array[rows])]
         if rows.size:
             words = {"count": len(source.array), "row": int(rows[0])}
             warn(Check(rules.EXTRAPOLATION, rows.size, words=words))
@@ -145,6 +148,9 @@ class ArrayTransformer(FittedModel, FittedEstimator, TransformerMixin, BaseEstim
             raise ValueError(f"end must be 'first' or 'second', got {end!r}.")
         right = self.right_modes_ if end == "second" else None
         modes = self.modes_ if right is None else right
+        states = tuple(group for group in self.rare_groups_ if group.is_state)
+        if states:
+            return ConfinedModes(self.basis_, modes.coefficients, modes.offset, states)
         return ModeBasis(self.basis_, modes.coefficients, modes.offset)
 
     @property
@@ -261,6 +267,25 @@ class ModeTransformer(ArrayTransformer, auto_wrap_output_keys=None):  # type: ig
 
         map_reduce(list(slices(X.shape[0], projected.chunk_rows)), lambda: None, step)
         return out if lengths is None else split_rows(out, lengths)  # type: ignore[return-value]
+
+    def rare_states(self, X: SamplesLike) -> np.ndarray:
+        """Return the detached group that each point belongs to, if it is a state of its own.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, d), list of such arrays
+
+        Returns
+        -------
+        ndarray of int of shape (n_samples,)
+            Numbers from 0 in the order of `rare_groups_`, and -1 for all other points.
+        """
+        check_is_fitted(self)
+        rows = np.asarray(gather(checked_source(self, join_trajectories(X)[0])), dtype=np.float64)
+        states = np.full(len(rows), -1)
+        for number, group in enumerate(group for group in self.rare_groups_ if group.is_state):
+            states[group.indicator(rows) > 0] = number
+        return states
 
     @one_blas_thread()
     def predict_expectation(
@@ -407,7 +432,17 @@ class ModeTransformer(ArrayTransformer, auto_wrap_output_keys=None):  # type: ig
 
     def _fitted(self) -> Fit:
         """Return the published fit."""
-        names = ("basis", "modes", "moments", "tangents", "right_modes", "trust", "support", "lag_choice")
+        names = (
+            "basis",
+            "modes",
+            "moments",
+            "tangents",
+            "right_modes",
+            "trust",
+            "support",
+            "lag_choice",
+            "rare_groups",
+        )
         values = {name: getattr(self, f"{name}_") for name in names}
         return Fit(**values, partial=self._partial, raised=self._raised)
 

@@ -64,7 +64,7 @@ def samples(subject: Subject) -> Section:
         "modes": r,
         "values": [[float(f"{value:.{8 if j == time else 4}g}") for value in c] for j, c in enumerate(columns)],
         "total": len(subject.X),
-        "states": None if states is None else states.memberships_at(modes).argmax(axis=1).tolist(),
+        "states": None if states is None else subject.analysis.state_labels(rows).tolist(),
         "panels": [plane, *([first] if len(first) == 2 else []), *([] if time is None else [[time, 0]])],
         "time": time,
         "inputs": {r + len(drawn) + place: j for place, j in enumerate(kept)},  # columns of X

@@ -84,11 +84,17 @@ def state_table(
 
 def state_sentences(states: CoarseStates, rates: np.ndarray) -> list[str]:
     """Describe the modes and the gap that define the states, and how clearly the states are separated."""
-    n = len(states.populations)
+    n = len(states.populations) - states.n_apart
     used = n - 1 if states.centres is None else states.centres.shape[1]
     modes = "mode 1 is" if used == 1 else f"the first {used} modes are"
     method = "PCCA+" if states.centres is None else "clusters of their values"
     found = [f"States are regions where {modes} nearly constant ({method}). Rows are counted from 0."]
+    if states.n_apart:
+        last = ", ".join(str(n + 1 + k) for k in range(states.n_apart))
+        found.append(
+            f"State(s) {last} are samples behind an empty gap, which are left out of the fit: exchange with them is "
+            "slower than the modes and cannot be timed."
+        )
     if used == n - 1 < len(rates):
         ratio = rate_ratios(rates)[n - 2]
         # Two digits without an exponent: "about 2,600".

@@ -19,10 +19,12 @@ from kdmaps.selection.grid import bandwidth_grid, kernels_of, regularization_gri
 from kdmaps.selection.scores import PAPER_SCORINGS, make_scoring
 from kdmaps.spectrum.modes import Clock
 from kdmaps.utils.threads import n_workers_of
-from kdmaps.utils.validation import check_count, check_positive_integer, check_positive_number
+from kdmaps.utils.validation import check_choice, check_count, check_positive_integer, check_positive_number
 
 #: How rates are estimated.
 RATES = ("ritz", "cross-fitted")
+#: Treatment of a few rows behind an empty gap.
+ISOLATED = ("separate", "keep", "drop")
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,7 @@ class FitSpec:
     lag: int | None = None
     time_step: float | None = None
     reversible: bool = True
+    isolated: str = "separate"
 
     def check(self) -> None:
         """Raise a ValueError for settings that are invalid for any data."""
@@ -45,6 +48,7 @@ class FitSpec:
         check_memory_limit(self.memory_limit)
         if self.rates not in RATES:
             raise ValueError(f"rates must be one of {', '.join(RATES)}, got {self.rates!r}.")
+        check_choice("isolated", self.isolated, ISOLATED)
         if self.time_step is not None:
             check_positive_number("time_step", self.time_step)
         if self.lag is not None:

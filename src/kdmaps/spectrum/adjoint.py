@@ -68,6 +68,8 @@ def leading_modes(
 
     None where B is not positive definite or the samples do not determine the modes: μ exceeds `rounding` |a|².
     """
+    if len(penalty) < n_modes:
+        return None
     # Symmetric: the transpose is the same matrix in the order of LAPACK, which copies the other order.
     factor, info = lapack.dpotrf(penalty.T)
     if info != 0:

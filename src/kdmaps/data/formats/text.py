@@ -70,7 +70,7 @@ def write_csv(file: BinaryIO, values: np.ndarray, names: Sequence[str], extras: 
             for form, column in zip(formats, block.values(), strict=True)
         ]
         rows = np.column_stack(columns)  # of objects if one holds labels
-        np.savetxt(file, rows, fmt=formats, delimiter=",", header=header, comments="")
+        np.savetxt(file, rows, fmt=formats, delimiter=",", header=header, comments="", encoding="utf-8")
         header = ""
 
 
