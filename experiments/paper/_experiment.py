@@ -13,6 +13,8 @@ from experiments.paper._printed import Printed
 from experiments.paper._protocol import measure
 from experiments.paper._show import Table, by_problem, comparison, dots
 
+FIRST_SEED = 42  # the seed that the paper states
+
 #: Return the row of `function(**arguments)`, by calling it or from stored rows.
 Call = Callable[..., Row]
 
@@ -37,6 +39,8 @@ class Experiment:
         Names from `METHODS` and `kdmaps.problems`.
     few : sequence of str
         Problems of a quick run; all of them by default.
+    n_seeds : int or None
+        Number of seeds, if it is not the number of the run: the paper has three.
     """
 
     title: str
@@ -44,6 +48,7 @@ class Experiment:
     methods: Sequence[str] = ()
     problems: Sequence[str] = ()
     few: Sequence[str] = ()
+    n_seeds: int | None = field(default=None, kw_only=True)
 
     def quick(self) -> Self:
         """Return the experiment with fewer problems."""
@@ -57,9 +62,9 @@ class Experiment:
         """Return the rows as a table."""
         raise NotImplementedError
 
-    def figure(self, rows: Sequence[Row]) -> Figure:
-        """Return the rows as a figure."""
-        raise NotImplementedError
+    def figure(self, rows: Sequence[Row]) -> Figure | None:
+        """Return the rows as a figure, if there is one."""
+        return None
 
 
 @dataclass(frozen=True)

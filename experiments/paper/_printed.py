@@ -24,6 +24,9 @@ LABELS = {
     "mdlike-6": "MD-like 2+4",
     "mdlike-10": "MD-like 2+8",
     "mdlike-20": "MD-like 2+18",
+    "mixtures-6": "Mixtures 2+4",
+    "mixtures-10": "Mixtures 2+8",
+    "mixtures-20": "Mixtures 2+18",
 }
 
 
@@ -91,6 +94,35 @@ MD_LIKE = _cells(
 SCALING = _cells(("CV+RFF", "Uniform+Nyström"), {"N = 100": (0.99, 0.62), "N = 2000": (0.99, 0.78)})
 #: Section "Hyperparameter sensitivity": lowest and highest SubR² for λ = 0.001 to 0.1.
 SENSITIVITY = (0.754, 0.780)
+
+
+#: Selected family and bandwidth by case, for seed 42: tab:main-results and tab:highd (which has no bandwidths).
+SELECTED: Mapping[str, tuple[str, float | None]] = {
+    "OU2D α=4": ("matern32", 61.6),
+    "OU2D α=16": ("matern32", 52.0),
+    "OU3D": ("rq5", 64.2),
+    "DW1D": ("gaussian", 52.4),
+    "Asymm. DW": ("gaussian", 49.9),
+    "Circle": ("matern32", 71.1),
+    "OU d=10, N=1000": ("matern52", None),
+    "OU d=10, N=5000": ("matern52", None),
+    "OU d=20, N=2000": ("gaussian", None),
+}
+#: Bandwidths of tab:mdlike by case and method.
+MD_BANDWIDTHS: Mapping[tuple[str, str], float] = {
+    ("MD-like 2+4", "CV+RFF"): 107,
+    ("MD-like 2+4", "Gap-CV"): 1.0,
+    ("MD-like 2+8", "CV+RFF"): 110,
+    ("MD-like 2+8", "Gap-CV"): 1.1,
+    ("MD-like 2+18", "CV+RFF"): 120,
+    ("MD-like 2+18", "Gap-CV"): 2.0,
+}
+#: Learned σ_j of tab:tier1.
+LEARNED_BANDWIDTHS: Mapping[str, Sequence[float]] = {
+    "OU2D α=4": (163, 163),
+    "OU2D α=16": (135, 135),
+    "OU3D": (171, 171, 171),
+}
 
 
 def cross_validated(problem: str) -> float:

@@ -1,8 +1,9 @@
-"""The paper's protocol as far as its text determines it, the default of kdmaps, and how runs are scored.
+"""The paper's protocol as far as its text determines it, its variants, the default of kdmaps, and how runs are scored.
 
 Settings that the text does not state were inferred from the printed numbers: the constant is one of the r modes (the
 covariance is not centred), bandwidths are the median pairwise distance times ten factors from 0.5 to 50, features are
-√(2/p) cos(wᵀx + b) with independent draws, and Matérn frequencies follow t_ν(0, √ν/σ) as printed.
+√(2/p) cos(wᵀx + b) with independent draws. Matérn frequencies follow t_ν(0, √ν/σ) as printed. Searches are the plain
+sweep of `_sweep`; names of methods with a comma are variants of the protocol.
 """
 
 from __future__ import annotations
@@ -11,68 +12,55 @@ import time
 import unicodedata
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy import special
 from scipy.optimize import linear_sum_assignment
-from sklearn.model_selection import KFold
 
 from experiments._references import paper_reference
 from experiments._runner import Row
-from kdmaps import metrics, problems
+from experiments.paper._learning import N_LANDMARKS, Learned, start_of_varrff, varrff, vmkl_one_by_one
+from experiments.paper._problems import load
+from experiments.paper._sweep import (
+    AS_STATED,
+    BANDWIDTHS,
+    Features,
+    Selection,
+    Settings,
+    fit_features,
+    printed_r2,
+    select,
+)
+from kdmaps import metrics
 from kdmaps.data.distances import median_distance
 from kdmaps.estimators.adaptive import AdaptiveDiffusionMap
 from kdmaps.estimators.kernel_map import KernelDiffusionMap
 from kdmaps.estimators.search import KernelSearchCV
 from kdmaps.estimators.transformer import ModeTransformer
 from kdmaps.estimators.variational import VariationalKernelMap
-from kdmaps.kernels import FAMILIES, Gaussian, Kernel, Matern, Metric, Mixture, make_kernel
+from kdmaps.kernels import FAMILIES, Gaussian, Kernel, Metric, Mixture, make_kernel
 from kdmaps.utils.files import replacing
 
-#: Bandwidths in units of the median pairwise distance.
-BANDWIDTHS = np.geomspace(0.5, 50, 10)
-N_LANDMARKS = 60
 #: (X, r, seed, regularization, n_features) → fitted estimator.
-Fit = Callable[[np.ndarray, int, int, float, int], ModeTransformer]
-
-
-class PrintedMatern(Matern):
-    """A Matérn kernel with the frequencies printed in the paper, w ~ t_ν(0, √ν/σ) instead of t_{2ν}(0, 1/σ)."""
-
-    def spectral_scale(self, uniforms: np.ndarray) -> np.ndarray:
-        return self.nu / np.sqrt(2 * special.gammaincinv(self.nu / 2, uniforms))  # √ν·√(ν/χ²_ν), χ²_ν = 2 Gamma(ν/2)
-
-
-def printed_kernel(family: str, bandwidth: float) -> Kernel:
-    """Build the kernel of that family with the frequencies of the paper."""
-    kernel = make_kernel(family, bandwidth)
-    return PrintedMatern(kernel.nu, bandwidth) if isinstance(kernel, Matern) else kernel
+Fit = Callable[[np.ndarray, int, int, float, int], ModeTransformer | Selection | Learned]
+#: Variants of the plain sweep by the ending of the name of a method.
+VARIANTS = {
+    "": AS_STATED,
+    ", single precision": Settings("shared", "float32", "exact"),
+    ", phases by family": Settings("after", "float32", "exact"),
+    ", phases first": Settings("before", "float32", "exact"),
+}
 
 
 def _shared(r: int, seed: int, regularization: float) -> dict[str, Any]:
     return {"n_components": r, "center": False, "regularization": regularization, "random_state": seed}
 
 
-def _cross_validated(scoring: str) -> Fit:
-    def fit(X: np.ndarray, r: int, seed: int, regularization: float, n_features: int) -> ModeTransformer:
-        sigmas = median_distance(X, random_state=seed) * BANDWIDTHS
-        kernels = [printed_kernel(family, sigma) for family in FAMILIES for sigma in sigmas]
-        return KernelSearchCV(
-            r,
-            families=kernels,
-            regularizations=[regularization],
-            scoring=scoring,
-            cv=KFold(3, shuffle=True, random_state=seed),
-            basis="random-phase",
-            n_features=n_features,
-            sampling="iid",
-            center=False,
-            max_extensions=0,
-            random_state=seed,
-            n_jobs=1,
-        ).fit(X)
+def _cross_validated(scoring: str, settings: Settings = AS_STATED) -> Fit:
+    def fit(X: np.ndarray, r: int, seed: int, regularization: float, n_features: int) -> Selection:
+        return select(X, r, seed, regularization, n_features, scoring, settings)
 
     return fit
 
@@ -106,10 +94,23 @@ def _variational_fourier(X: np.ndarray, r: int, seed: int, regularization: float
     return VariationalKernelMap(
         objective="varrff",
         basis="fourier",
-        bandwidth=BANDWIDTHS[-1] * median_distance(X, random_state=seed),
+        bandwidth=start_of_varrff(X, seed),
         n_features=n_features,
         **_shared(r, seed, regularization),
     ).fit(X)
+
+
+def _uniform_single(X: np.ndarray, r: int, seed: int, regularization: float, n_features: int) -> Learned:
+    """Fit random-phase features of the uniform mixture in single precision."""
+    rng = np.random.RandomState(seed)
+    normals = rng.standard_normal((n_features, X.shape[1]))
+    median = median_distance(X, random_state=seed)
+    bandwidths = median * np.resize(BANDWIDTHS, n_features)
+    phases = rng.uniform(0, 2 * np.pi, n_features)
+    features = Features((normals / bandwidths[:, None]).astype(np.float32), phases.astype(np.float32))
+    operators, coefficients = fit_features(features, X, r, regularization)
+    rates = 1 / operators.eigenpairs(r)[0]
+    return Learned(uniform_mixture(median), rates, features.values, coefficients)
 
 
 def _inner_loop(basis: str, center: bool) -> Fit:
@@ -144,15 +145,21 @@ def _search_at(X: np.ndarray, r: int, seed: int, regularization: float, n_featur
 
 #: The methods of the paper by their names there, and the default of kdmaps.
 METHODS: dict[str, Fit] = {
-    "CV+RFF": _cross_validated("eigsum"),
-    "Gap-CV": _cross_validated("gap"),
-    "Rayleigh-CV": _cross_validated("rayleigh"),
+    **{
+        name + variant: _cross_validated(scoring, settings)
+        for name, scoring in (("CV+RFF", "eigsum"), ("Gap-CV", "gap"), ("Rayleigh-CV", "rayleigh"))
+        for variant, settings in VARIANTS.items()
+    },
     "Uniform+RFF": _uniform("random-phase"),
+    "Uniform+RFF, single precision": _uniform_single,
     "Uniform+Nyström": _uniform("landmarks"),
     "SubOnly": _variational("sub-only"),
     "EigOnly": _variational("eig-only"),
     "VMKL": _variational("combined"),
+    "SubOnly, one by one": partial(vmkl_one_by_one, "sub-only"),
+    "VMKL, one by one": partial(vmkl_one_by_one, "combined"),
     "VarRFF": _variational_fourier,
+    "VarRFF, random phases": varrff,
     **{
         f"{name}{', centred' if center else ''}": _inner_loop(basis, center)
         for basis, name in (("landmarks", "Nyström"), ("full", "full"), ("random-phase", "RFF"))
@@ -194,7 +201,7 @@ def measure(
     """
     if regularization is None:
         regularization = 0.005 if problem == "circle" else 0.01
-    system = problems.load(problem)
+    system = load(problem)
     X = system.sample(n_samples, random_state=seed)
     start = time.perf_counter()
     with warnings.catch_warnings():
@@ -213,6 +220,7 @@ def measure(
         "regularization": getattr(model, "best_params_", {}).get("regularization", regularization),
         "paper_r2": metrics.subspace_r2(modes, printed),
         "r2": metrics.subspace_r2(modes, truth),
+        "each_r2": printed_r2(modes, printed, "one by one"),
         "exact_paper_r2": metrics.subspace_r2(truth[:, : system.n_modes], printed),
         "correlations": metrics.correlation_table(metrics.align_modes(modes, printed, "hungarian"), printed),
         "average_abs_correlation": average_abs_correlation(modes, printed),
@@ -222,11 +230,20 @@ def measure(
         "median_distance": median,
         "seconds": seconds,
     }
-    if hasattr(model, "cv_results_"):
+    if isinstance(model, Selection):
+        row["landscape"] = [{**c, "bandwidth": c["bandwidth"] / median} for c in model.cv_results_]
+        row["phase_means"] = phase_means(X.shape[1], n_features, seed, VARIANTS["".join(method.partition(",")[1:])])
+    elif hasattr(model, "cv_results_"):
         row["landscape"] = _landscape(model.cv_results_, median)
     if runs is not None:
         row["modes"] = _save_modes(runs, row, X, modes)
     return _plain(row)
+
+
+def phase_means(dim: int, n_features: int, seed: int, settings: Settings) -> dict[str, float]:
+    """Return the mean of cos 2b over the phases b of each family: a wide kernel has μ₀ = (1 + mean cos 2b)/λ."""
+    drawn = {family: Features.draw(family, 1.0, n_features, dim, seed, settings) for family in FAMILIES}
+    return {family: float(np.mean(np.cos(2 * features.phases))) for family, features in drawn.items()}
 
 
 def average_abs_correlation(modes: np.ndarray, reference: np.ndarray) -> float:

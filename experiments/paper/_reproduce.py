@@ -15,18 +15,30 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from experiments._runner import Row, run_tasks, versions
-from experiments.paper import comparisons, findings, modes, settings
+from experiments.paper import cells, claims, comparisons, corrections, findings, modes, questions, settings, variants
+from experiments.paper._experiment import FIRST_SEED, Experiment
 from experiments.paper._page import Section, write_pages
 from experiments.paper._show import spread
 from kdmaps.utils.files import replacing, write_text
 
-FIRST_SEED = 42  # the seed that the paper states
-ALL = {**comparisons.EXPERIMENTS, **modes.EXPERIMENTS, **settings.EXPERIMENTS, **findings.EXPERIMENTS}
+ALL = {
+    **comparisons.EXPERIMENTS,
+    **modes.EXPERIMENTS,
+    **settings.EXPERIMENTS,
+    **findings.EXPERIMENTS,
+    **variants.EXPERIMENTS,
+    **cells.EXPERIMENTS,
+    **claims.EXPERIMENTS,
+    **corrections.EXPERIMENTS,
+    **questions.EXPERIMENTS,
+}
 #: Names in the order of the page; findings have a separate page.
 NAMES = (
     *("summary", "main_results", "vmkl_vs_cv", "ablation", "modes_1d", "modes_ou", "modes_circle", "residuals"),
     *("landscape", "multiseed", "scaling", "high_dimension", "varrff", "regularization", "mdlike", "rayleigh"),
-    *("inner_loops", "double_well", "finding_constant", "finding_order", "finding_edge", "finding_cutoff"),
+    *("mixtures", "inner_loops", "double_well", "wide", "cells", "claims", "sections"),
+    *("question_selector", "question_batches", "question_scores", "question_methods"),
+    *("finding_phases", "finding_constant", "finding_order", "finding_edge", "finding_cutoff", "corrections"),
 )
 
 
@@ -72,12 +84,14 @@ def reproduce(
     plan = _Plan(out)
     for seed in numbers:
         for experiment in chosen.values():
-            experiment.run(seed, plan.note)
+            if seed in seeds_of(experiment, numbers):
+                experiment.run(seed, plan.note)
     plan.perform(jobs, progress)
     sections = []
     for name, experiment in chosen.items():
-        rows = [row for seed in numbers for row in experiment.run(seed, plan.look_up)]
-        picture = _save(experiment.figure(rows), out / "figures" / f"{name}.png")
+        rows = [row for seed in seeds_of(experiment, numbers) for row in experiment.run(seed, plan.look_up)]
+        drawing = experiment.figure(rows)
+        picture = None if drawing is None else _save(drawing, out / "figures" / f"{name}.png")
         sections.append(
             Section(name, experiment.title, inspect.cleandoc(experiment.text), experiment.table(rows), picture)
         )
@@ -85,6 +99,11 @@ def reproduce(
     used = {"seeds": list(numbers), "quick": quick, "versions": versions()}
     write_text(out / "settings.json", json.dumps(used, indent=1) + "\n")
     return write_pages(sections, used, out)
+
+
+def seeds_of(experiment: Experiment, seeds: range) -> range:
+    """Return the seeds of an experiment in a run."""
+    return seeds if experiment.n_seeds is None else seeds[: experiment.n_seeds]
 
 
 class _Plan:
@@ -154,7 +173,7 @@ def _write_summary(rows: Sequence[Row], path: Path) -> None:
     shown = ("paper_r2", "r2", "average_abs_correlation", "seconds")
     groups: dict[tuple[Any, ...], dict[int, Row]] = {}  # by seed, because a setting may have been requested twice
     for row in rows:
-        if "paper_r2" in row:
+        if all(key in row for key in (*keys, *shown)):
             groups.setdefault(tuple(row[key] for key in keys), {})[row["seed"]] = row
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
