@@ -168,6 +168,7 @@ def test_compare(folder):
     assert f"SubR² = {r2:.4f}" in result.stdout
 
 
+@known("mismatch", "no-gap")
 def test_compare_refuses_models_of_other_columns(folder):
     given().fit(X[:, :1]).save(folder / "one.npz")
     result = run("compare", folder / "a.npz", folder / "one.npz")
@@ -194,6 +195,7 @@ def test_export_to_plumed_and_jax(folder, monkeypatch):
         assert run("export", "a.npz", *arguments).exit_code == 2
 
 
+@known("mismatch", "no-gap")
 @pytest.mark.parametrize(
     "inputs", [[Torsion((0, 1, 2, 3))], [Torsion((0, 1, 2, 3)), Distance(0, 3)]], ids=["table", "expression"]
 )

@@ -227,7 +227,7 @@ def test_held_out_scores_stay_below_the_exact_value(scoring):
     assert np.mean(found) > (0.5 if scoring == "vampe" else 0.85) * bound[scoring]
 
 
-@known("no-memory")
+@known("no-memory", "no-gap", "held-out-factor", "kernel-factor")
 def test_a_shuffled_trajectory_has_no_slow_mode(ou):
     shuffled = np.random.default_rng(0).permutation(ou)
     with expects("within-lag"):
@@ -420,7 +420,7 @@ def test_scikit_learn_contract(estimator, check):
     check(estimator)
 
 
-@known("no-memory")
+@known("no-memory", "no-gap", "within-lag", "lag-halved", "lag-not-flat")
 def test_an_automatic_lag_after_which_nothing_is_left_is_halved(monkeypatch):
     """Frames whose slowest mode has a time scale of 20 frames, and a scan that returns 160 frames."""
     rng, a = np.random.default_rng(0), np.exp(-1 / 20)

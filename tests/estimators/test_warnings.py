@@ -25,7 +25,7 @@ def test_complete_clusters_are_silent():
         KernelDiffusionMap(4, bandwidth=0.5, random_state=0).fit(X)
 
 
-@known("no-gap", "energy-samples", "transition-samples", "mismatch", "variance-samples", "ridge")
+@known("no-gap", "energy-samples", "transition-samples", "mismatch", "variance-samples", "ridge", "independent-samples")
 def test_too_few_samples():
     X = np.random.default_rng(0).standard_normal((40, 10))
     with expects("unresolved"):
