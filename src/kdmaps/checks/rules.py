@@ -47,6 +47,7 @@ PHRASES.update(
             "{count} rows of X ({share}; {rows}, counted from 0) lie{in_groups} behind an empty gap: exchange with "
             "them is slower than anything else here and cannot be timed. They are left out of the fit, as {states}."
         ),
+        "transposed": " X has more columns ({columns}) than rows; if rows are variables, give its transpose.",
     }
 )
 
