@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 
 import kdmaps
 from kdmaps import dynamics, plotting
-from kdmaps.exceptions import ArgumentError, NotApplicable, Undetermined
+from kdmaps.exceptions import ArgumentError, CheckWarning, NotApplicable, Undetermined
 from kdmaps.report import render_report
 from shared import codes, ignoring
 
@@ -123,7 +123,7 @@ def test_errors_name_the_argument(case):
 @pytest.mark.parametrize("case", WARNINGS)
 def test_warnings_have_the_code(case):
     call, code = WARNINGS[case]
-    with pytest.warns(UserWarning) as record:
+    with pytest.warns(CheckWarning) as record:
         call()
     assert code in codes(record)
 
@@ -147,6 +147,6 @@ def test_a_copy_doubles_time_scales_and_its_removal_restores_them():
 
 
 def test_untested_times_of_a_forecast_are_not_nan():
-    titles, rows = dynamics.forecast(LAGGED, FRAMES, FRAMES, [2, 100]).cells()
+    _, rows = dynamics.forecast(LAGGED, FRAMES, FRAMES, [2, 100]).cells()
     assert rows[1][1:3] == ["–", "–"]
     assert "nan" not in str(rows)
