@@ -47,11 +47,14 @@ OPTIONS = {
     "array": "--array",
     "header": "--header",
     "stride": "--stride",
+    "time": "--time",
+    "degrees": "--degrees",
     "reversible": "--no-reversible",
 }
 #: Settings on the command line that are not an option and its value.
 SPECIAL: dict[str, dict[str, str]] = {
     "standardize": {"True": "--standardize"},
+    "degrees": {"True": "--degrees"},
     "reversible": {"False": "--no-reversible", "True": "no --no-reversible"},
     "cv": {"3": "--no-ordered", "kdmaps.BlockedKFold(5)": "--ordered"},
     "header": {"False": "--no-header"},

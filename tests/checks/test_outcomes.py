@@ -173,7 +173,8 @@ def test_every_phrase_is_said(name):
 
 
 def test_the_same_remedy_in_two_languages():
-    check = Check(rules.SCALES, 2000.0, where=("p", "T"), words={"large": "p", "small": "T", "ratio": "2000"})
+    words = {"large": "p", "small": "T", "ratio": "2000", "rescale": Phrase("standardize")}
+    check = Check(rules.SCALES, 2000.0, where=("p", "T"), words=words)
     assert "standardize=True" in check.remedy(PYTHON)
     assert "--standardize" in check.remedy(CLI)
     assert "--" not in check.remedy(PYTHON)

@@ -189,7 +189,7 @@ def test_inspect_a_kernel_in_a_metric(tmp_path):
         (["samples.csv", "--columns", "x", "--weights", "negative.npy"], "--weights: negative.npy has"),
         (["samples.npy", "--kernel", "cubic"], "'cubic' is not one of auto, gaussian"),
         (["samples.npy", "--table", "xlsx"], "--table: 'xlsx' is not one of csv"),
-        (["samples.npy", "--modes", "500"], "--modes: 240 samples"),
+        (["samples.npy", "--modes", "500"], "240 row(s) are too few for 500 mode(s)"),
         (["samples.npy", "--diffusion", "abc"], "'abc'. Give"),
         (["samples.npy", "--bandwidth", "0"], "--bandwidth: give a positive"),
         (["samples.npy", "--lambda", "0"], "--lambda: give a positive"),

@@ -47,6 +47,13 @@ PHRASES.update(
             "{count} rows of X ({share}; {rows}, counted from 0) lie{in_groups} behind an empty gap: exchange with "
             "them is slower than anything else here and cannot be timed. They are left out of the fit, as {states}."
         ),
+        "standardize": "add --standardize",
+        "similar units": "convert columns to similar units",
+        "degrees": "reach {largest}, as angles in degrees do, but are read as radians",
+        "radians": "fill a turn in radians, but are read as degrees",
+        "give degrees": "If they are in degrees, give {degrees:True}.",
+        "leave out degrees": "If they are in radians, leave out {degrees}.",
+        "transposed": " X has more columns ({columns}) than rows; if rows are variables, give its transpose.",
     }
 )
 
@@ -118,15 +125,25 @@ ONE_HOT_COLUMNS = _rule(
     "Leave them out of X; fit each category separately, or mark rows that belong together with groups.",
     subject=DATA,
 )
+COPIED_COLUMNS = _rule(
+    "copied-columns",
+    "columns that repeat others",
+    "Column(s) {where} of X repeat column(s) {first}, but for unit and origin: this coordinate counts several times in "
+    "distances, and time scales along it are too long.",
+    "Keep one of each.",
+    "Keep one of each: name the columns with --columns.",
+    subject=DATA,
+)
 SCALES = _rule(
     "scales",
     "ratio of the largest to the smallest standard deviation of a column, where scales have a gap",
     "Column {large} of X varies {ratio} times as much as column {small}, which hardly contributes to distances; modes "
     "along it appear fast.",
-    "In a table of measurements, set {standardize:True}; for coordinates of a diffusion, give their diffusion "
-    "constants with diffusion.",
-    "In a table of measurements, add --standardize; for coordinates of a diffusion, give their diffusion constants "
-    "with --diffusion.",
+    "In a table of measurements, divide columns by their standard deviations: {standardize:True} of a search, or "
+    "scikit-learn's StandardScaler in a pipeline; for coordinates of a diffusion, give their diffusion constants with "
+    "{diffusion}.",
+    "In a table of measurements, {rescale}; for coordinates of a diffusion, give their diffusion constants with "
+    "--diffusion.",
     limit=100.0,
     reason="Columns of one physical unit rarely differ by more; beyond it the smaller column contributes less than "
     "1e-4 to squared distances.",
@@ -151,6 +168,24 @@ POSSIBLE_ANGLES = _rule(
     "If they are angles, use cosine and sine: --angles {listed}.",
     subject=DATA,
     severity=NOTE,
+)
+ANGLE_UNITS = _rule(
+    "angle-units",
+    "angles that seem to have another unit",
+    "Angles {where} {reason}: their cosine and sine are wrong.",
+    "{unit}",
+    subject=DATA,
+)
+FEW_ROWS = _rule(
+    "few-rows",
+    "rows",
+    "{value:.0f} rows are too few for the default of four modes, which needs at least {limit:.0f}.",
+    "Use more rows, hundreds for each mode, or fewer {n_components}.",
+    side=LEAST,
+    limit=40.0,
+    reason="Ten rows for each mode; folds of fewer do not determine four modes.",
+    subject=DATA,
+    form=".0f",
 )
 COPIES_OF_ROWS = _rule(
     "copies-of-rows",
@@ -256,7 +291,7 @@ OTHER_TIME_STEP = _rule(
     "By their times, rows are {own} apart, but the time step of the fit is {fitted}: all times are wrong by a factor "
     "of {factor:.3g}.",
     "Give rows at the time step of the fit, and the time between rows as {time_step}.",
-    "Use the --stride of the fit, or rows at its time step.",
+    "In a fit, omit --time-step; otherwise use the --stride of the fit, or rows at its time step.",
     side=INSIDE,
     least=0.999,
     limit=1.001,
@@ -622,7 +657,7 @@ NO_MEMORY = _rule(
     limit=1.0,
     severity=ERROR,
     headline="no time scale is longer than a lag",
-    explains=("within-lag",),
+    explains=("within-lag", "no-gap", "unresolved", "bias", "lag-not-flat", "not-flat"),
 )
 LAG_NOT_FLAT = _rule(
     "lag-not-flat",

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
     from kdmaps.cli._reading import Samples
 
+#: How to write several conditions.
+SYNTAX = "join conditions by commas, and write decimals with a point"
 #: Comparisons of a condition, the longer ones first.
 COMPARISONS = {"<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt}
 
@@ -104,7 +106,7 @@ def _mask(name: str, text: str, samples: Samples) -> np.ndarray:
     mask = np.ones(len(samples.X), dtype=bool)
     for part in text.split(","):
         found = re.fullmatch(r"\s*(.+?)\s*(<=|>=|<|>)\s*([-+0-9.eE]+)\s*", part)
-        require(found is not None, name, f"{part!r} is not a condition such as x<0.5.")
+        require(found is not None, name, f"{part!r} is not a condition such as x<0.5; {SYNTAX}.")
         assert found is not None
         column, comparison, number = found.groups()
         require(column in known, name, f"{column!r} is not a column; known are {', '.join(known)} (--draw adds more).")

@@ -270,14 +270,10 @@ def _features(text: str, searched: bool) -> int | str:
 def _check_samples(samples: Samples, modes: int, features: int | str, keep_columns: bool) -> None:
     """Raise an error for more modes than the samples or the features determine, and for a column that is a time."""
     from kdmaps.data.check import time_check
+    from kdmaps.data.sources import too_few
 
-    n_samples = len(samples.X)
-    count = f"{n_samples} samples are" if n_samples > 1 else "1 sample is"
-    require(
-        modes < n_samples,
-        "--modes",
-        f"{count} too few for {modes} modes; each needs hundreds. Use more samples or fewer modes.",
-    )
+    if modes >= len(samples.X):
+        raise too_few("row(s)", samples.X.shape, modes)
     require(
         isinstance(features, str) or modes <= features,
         "--modes",

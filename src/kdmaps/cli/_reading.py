@@ -120,10 +120,7 @@ def with_angles(files: Files, samples: Source) -> Source:
         if files.degrees:
             raise ValueError("--degrees needs --angles: name the columns that are angles.")
         return samples
-    try:
-        return angles(samples, split_names(files.angles), files.degrees)
-    except ValueError as error:
-        raise ValueError(f"--angles {error}") from error
+    return angles(samples, split_names(files.angles), files.degrees)
 
 
 def weights_of(files: Files, table: Table, n_samples: int) -> np.ndarray | None:

@@ -61,7 +61,8 @@ def check_data(X: SamplesLike, sample_weight: ArrayLike | None = None, groups: A
     found = run_checks(data)
     order = Order() if groups is not None else order_in(source, preview)
     notes = [] if any(check.warns for check in found) else [curved_surface(data.X)]
-    return Checks([*found, *order_checks(order), *notes])
+    few_rows = Check(rules.FEW_ROWS, len(data.X))
+    return Checks([few_rows, *found, *order_checks(order), *notes])
 
 
 def time_check(X: np.ndarray, groups: ArrayLike | None = None, names: Sequence[str] | None = None) -> Check:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial.distance import cdist
 
-from kdmaps.checks import Check, Rule, rules
+from kdmaps.checks import Check, Phrase, Rule, list_items, rules
 from kdmaps.data.correlation import EARLY_ROWS, FIRST_ROWS, MIN_ROWS, is_clock
 from kdmaps.data.detached import detached_check, find_groups
 from kdmaps.utils.numbers import rounded
@@ -20,6 +20,8 @@ FEW_VALUES, ROWS_PER_VALUE = 50, 10
 #: Scales of different units have a gap of this factor between them. Those of principal components, or of the fast and
 #: slow coordinates of one system, fall by small steps.
 SCALE_GAP = 10.0
+#: Columns with the same values to this part of their standard deviation are copies: files are rounded.
+COPY = 1e-4
 #: Share of repeated rows above which random folds test on training samples.
 MANY_COPIES = 0.01
 #: Number of frames in which atoms are superposed.
@@ -33,6 +35,8 @@ TURNS = {
     "[-180, 180]": (-180.0, 180.0),
     "[0, 360]": (0.0, 360.0),
 }
+#: Radians beyond two turns, up to the largest angle in degrees, are probably degrees.
+TWO_TURNS, LARGEST_DEGREES = 4 * np.pi, 360.5
 #: Parts of names of angles. The histogram of an angle is compared with an even one in so many bins, by a sum that 1 in
 #: 10⁴ samples of an even strip exceed (χ² with 19 degrees of freedom: 52).
 ANGLE_NAMES = ("phi", "psi", "omega", "chi", "theta", "angle", "dihedral", "torsion", "φ", "ψ", "θ", "χ")
@@ -68,6 +72,7 @@ class CheckedRows:
     weight: np.ndarray | None
     groups: np.ndarray | None
     names: Sequence[str] | None
+    standardizes: bool = True  # whether the command that fits them has --standardize
 
     @cached_property
     def head(self) -> np.ndarray:
@@ -173,6 +178,23 @@ def one_hot_columns(data: CheckedRows) -> Check:
     return data.of_columns(rules.ONE_HOT_COLUMNS, data.one_hot)
 
 
+def copied_columns(data: CheckedRows) -> Check:
+    """Find columns that are linear functions of others; times, constants and categories are found by other checks."""
+    with np.errstate(over="ignore", invalid="ignore"):  # fits refuse values that overflow
+        deviations = data.head.std(axis=0)
+        varying = np.flatnonzero((deviations > 0) & np.isfinite(deviations) & (data.distinct > FEW_VALUES))
+        varying = np.setdiff1d(varying, data.clocks)
+        scaled = (data.head[:, varying] - data.head[:, varying].mean(axis=0)) / deviations[varying]
+    probe = np.random.RandomState(0).standard_normal(len(scaled)) @ scaled
+    order = np.argsort(np.abs(probe))  # copies have the same probe, up to sign, and become neighbours
+    scaled = (scaled * np.sign(probe))[:, order]
+    same = np.abs(np.diff(scaled, axis=1)).max(axis=0, initial=0.0) < COPY
+    first, copy = varying[order][:-1][same], varying[order][1:][same]
+    pairs = np.sort(np.column_stack([first, copy]), axis=1)
+    originals = list_items(data.label(sorted({*pairs[:, 0].tolist()} - {*pairs[:, 1].tolist()})))
+    return data.of_columns(rules.COPIED_COLUMNS, sorted({*pairs[:, 1].tolist()}), first=originals)
+
+
 def scales(data: CheckedRows) -> Check:
     """Find columns whose standard deviations differ by orders of magnitude; angles are found by another check."""
     with np.errstate(over="ignore", invalid="ignore"):  # fits refuse values that overflow
@@ -185,7 +207,8 @@ def scales(data: CheckedRows) -> Check:
     apart = bool(np.any(ordered[1:] / ordered[:-1] >= SCALE_GAP))
     ratio = float(ordered[-1] / ordered[0]) if apart else 1.0
     large, small = data.label(varying[[spread.argmax(), spread.argmin()]])
-    words = {"large": large, "small": small, "ratio": rounded(ratio, 1)}
+    rescale = Phrase("standardize" if data.standardizes else "similar units")
+    words = {"large": large, "small": small, "ratio": rounded(ratio, 1), "rescale": rescale}
     return Check(rules.SCALES, ratio, where=(large, small), words=words)
 
 
@@ -273,6 +296,19 @@ def least_effective(n_samples: int) -> float:
     return max(MIN_EFFECTIVE_PART * n_samples, min(n_samples / 2, MIN_EFFECTIVE))
 
 
+def angle_units(angles: np.ndarray, labels: Sequence[Any], degrees: bool) -> Check:
+    """Find angles that are read as radians and seem to be in degrees, or the other way round."""
+    if degrees:
+        wrong = ["π" in (_turn(x) or "") for x in angles.T]
+        words: dict[str, Any] = {"reason": Phrase("radians"), "unit": Phrase("leave out degrees")}
+    else:
+        largest = np.abs(angles).max(axis=0, initial=0.0)
+        wrong = [bool(TWO_TURNS < value <= LARGEST_DEGREES) for value in largest]
+        words = {"reason": Phrase("degrees", {"largest": f"{largest.max():.3g}"}), "unit": Phrase("give degrees")}
+    where = tuple(label for label, is_wrong in zip(labels, wrong, strict=True) if is_wrong)
+    return Check(rules.ANGLE_UNITS, len(where), where=where, words=words)
+
+
 def _turn(x: np.ndarray) -> str | None:
     """Return the range of an angle that a column fills up to both ends."""
     for name, (low, high) in TURNS.items():
@@ -317,6 +353,7 @@ CHECKS = (
     constant_columns,
     discrete_columns,
     one_hot_columns,
+    copied_columns,
     scales,
     wrapped_angles,
     copied_rows,
@@ -336,7 +373,7 @@ def run_checks(
     columns irrelevant. Without `detached`, rows behind an empty gap were found before.
     """
     harmless: set[Any] = set() if folds else {copied_rows}
-    harmless |= {copied_rows, discrete_columns, one_hot_columns} if paired else set()
+    harmless |= {copied_rows, copied_columns, discrete_columns, one_hot_columns} if paired else set()
     harmless |= {scales} if diffusion else set()
     harmless |= set() if detached else {outliers}
     checks = (check for check in CHECKS if check not in harmless)

@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from kdmaps.checks import warn
 from kdmaps.data.correlation import trajectories_of
 from kdmaps.data.files import is_dask, object_reader, open_table
+from kdmaps.data.findings import angle_units
 from kdmaps.data.formats.base import block_rows
 from kdmaps.data.given_pairs import Pairs
 from kdmaps.data.pairs import unequal_steps
@@ -18,6 +20,7 @@ from kdmaps.data.sources import ArraySource, Source
 from kdmaps.data.streams import StreamSource
 from kdmaps.data.table import join
 from kdmaps.exceptions import ArgumentError
+from kdmaps.language import Either
 from kdmaps.utils import frames
 from kdmaps.utils.frames import column_names, like
 from kdmaps.utils.types import SamplesLike
@@ -311,9 +314,14 @@ def angles(X: Any, columns: Sequence[str | int] | None = None, degrees: bool = F
         pairs = ([f"cos({name})", f"sin({name})"] if j in chosen else [name] for j, name in enumerate(names))
         named = [new for pair in pairs for new in pair]
 
+    ordered = sorted(chosen)
+    labels = [j if names is None else names[j] for j in ordered]
+
     def blocks() -> Iterator[np.ndarray]:
-        for part in source.parts(block_rows(source.n_features)):
+        for number, part in enumerate(source.parts(block_rows(source.n_features))):
             rows = source.read(part)[1]
+            if number == 0:
+                warn(angle_units(rows[:, ordered], labels, degrees))
             turned = np.deg2rad(rows) if degrees else rows
             pairs = ((np.cos(a), np.sin(a)) if j in chosen else (rows[:, j],) for j, a in enumerate(turned.T))
             yield np.column_stack([column for pair in pairs for column in pair])
@@ -337,5 +345,10 @@ def _numbers(columns: Sequence[str | int] | None, names: list[str] | None, width
     unknown = [column for column in columns if column not in known]
     if unknown:
         there = f"Columns are numbered 0 to {width - 1}" + (f", named {', '.join(names)}." if names else ".")
-        raise ValueError(f"columns: X does not have a column {unknown[0]!r}. {there}")
+        raise ArgumentError(
+            "{option}: X does not have a column {unknown!r}. {there}",
+            option=Either("columns", "--angles"),
+            unknown=unknown[0],
+            there=there,
+        )
     return {known[column] for column in columns}

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from kdmaps.checks import Phrase, or_fewer
 from kdmaps.data.formats.arrays import write_rows
 from kdmaps.data.formats.base import block_rows, made_by
 from kdmaps.data.formats.trajectories import coordinates
@@ -206,17 +207,26 @@ class Sample(NamedTuple):
         if weight is not None:
             X, weight = X[weight > 0], weight[weight > 0]
         if len(X) <= n_components:
-            raise Undetermined(
-                "{samples} sample(s) (of positive weight) are too few for {modes} mode(s); give at least {least}.",
-                samples=len(X),
-                modes=n_components,
-                least=ROWS_PER_MODE * n_components,
-            )
+            raise too_few(f"sample(s){'' if weight is None else ' (of positive weight)'}", X.shape, n_components)
         return X, weight
 
 
 #: Rows for each mode that messages ask for, if there are too few for any fit.
 ROWS_PER_MODE = 10
+
+
+def too_few(rows: str, shape: tuple[int, ...], n_components: int) -> Undetermined:
+    """Return an error about a table with too few rows, as messages call them, for so many modes."""
+    least = ROWS_PER_MODE * n_components
+    return Undetermined(
+        "{count} {rows} are too few for {modes} mode(s); give at least {least}{fewer}.{transposed}",
+        count=shape[0],
+        rows=rows,
+        modes=n_components,
+        least=least,
+        fewer=or_fewer(shape[0] // ROWS_PER_MODE),
+        transposed=Phrase("transposed", {"columns": shape[1]}) if shape[1] >= least else "",
+    )
 
 
 class ArraySource(Source):

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kdmaps.exceptions import ArgumentError
+from kdmaps.language import Either
 from kdmaps.utils.frames import durations
 
 if TYPE_CHECKING:
@@ -97,7 +99,9 @@ class Table:
         labels = self.labels
         names = [pick if isinstance(pick, str) else labels[pick] for pick in picks]
         if len(set(names)) < len(names):
-            raise ValueError(f"columns={columns!r} contains a column twice.")
+            raise ArgumentError(
+                "{option} contains a column twice.", option=Either(f"columns={columns!r}", f"--columns {columns}")
+            )
         numbers = [pick for pick in picks if isinstance(pick, int)]
         array = self._view(numbers) if len(numbers) == len(picks) else self._read(names)
         known = None if self.names is None and len(numbers) == len(picks) else names
@@ -194,7 +198,12 @@ class Table:
             )
             if where and all(0 <= j < self.width for j in where):
                 return list(where)
-        raise ValueError(f"Column {item!r} does not exist. {self.describe_columns()}")
+        raise ArgumentError(
+            "{option}: column {item!r} does not exist. {known}",
+            option=Either("columns", "--columns"),
+            item=item,
+            known=self.describe_columns(),
+        )
 
 
 def _check_same_columns(tables: Sequence[Table], paths: Sequence[object]) -> None:

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_is_fitted
 
 from kdmaps.bases import Basis, FourierBasis, ModeBasis
 from kdmaps.data.inputs import as_source, check_columns, join_trajectories
 from kdmaps.spectrum.modes import Modes
+from kdmaps.utils.fitted import model_and_samples
 from kdmaps.utils.frames import aligned, column_names
 from kdmaps.utils.threads import map_reduce, one_blas_thread, slices
 from kdmaps.utils.types import RandomStateLike, SamplesLike
@@ -99,7 +99,7 @@ def relevance(
     >>> bool(found.overall[0] > 0.9)
     True
     """
-    check_is_fitted(model)
+    model, X = model_and_samples(model, X)
     joined = join_trajectories(X)[0]
     source = as_source(joined)
     if source.feature_names is None:

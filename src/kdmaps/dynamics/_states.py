@@ -19,6 +19,7 @@ from kdmaps.data.inputs import join_trajectories
 from kdmaps.data.sources import ArraySource
 from kdmaps.exceptions import Undetermined
 from kdmaps.spectrum.modes import rate_ratios
+from kdmaps.utils.fitted import model_and_samples
 from kdmaps.utils.frames import join_rows
 from kdmaps.utils.notebook import TableCard
 from kdmaps.utils.optional import optional
@@ -247,6 +248,7 @@ def suggest_states(model: Any) -> int:
     >>> kdmaps.dynamics.suggest_states(kdmaps.KernelDiffusionMap(n_components=2, random_state=0).fit(X))
     2
     """
+    model, _ = model_and_samples(model, None)
     modes = model.modes_
     rates = np.append(modes.rates, max(modes.rates[-1], float(modes.clock.rates(np.array(modes.next_quotient)))))
     by_gap = int(np.argmax(rate_ratios(rates))) + 2

@@ -214,7 +214,7 @@ class AdaptiveCommittor(FittedCommittor):
         data, groups, columns, kept, detached = self._data(X, y, sample_weight, groups, lengths, seed)
         names = None if columns.names is None else list(columns.names)
         share = None if sample_weight is None else data.share
-        rows = CheckedRows(data.X, kept, share, None if groups is None else np.asarray(groups), names)
+        rows = CheckedRows(data.X, kept, share, None if groups is None else np.asarray(groups), names, False)
         with collected() as checks:
             warn_of([detached_check(detached, of_fit=True)])
             warn_of(run_checks(rows, diffusion=self.diffusion is not None, detached=self.isolated == "keep"))

@@ -16,6 +16,7 @@ from kdmaps.checks import Checks, muted
 from kdmaps.data.correlation import trajectories_of
 from kdmaps.data.pairs import make_pairs, paired_rows
 from kdmaps.data.sources import ArraySource
+from kdmaps.exceptions import ArgumentError
 from kdmaps.forms.lagged import LaggedForm
 from kdmaps.forms.moments import Moments
 from kdmaps.selection.folds import FOLDS, Folds, make_folds, make_splits
@@ -82,7 +83,11 @@ class Forecast(TableCard):
         titles = ["time", "held-out error/spread", "skill", "method"]
         relative = np.sqrt(np.maximum(1 - self.skill, 0))
         numbers = zip(self.times, relative, self.skill, self.methods, strict=True)
-        return titles, [[f"{t:.4g}", f"{e:.3g}", f"{s:.3f}", method] for t, e, s, method in numbers]
+        rows = [[f"{t:.4g}", f"{e:.3g}", f"{s:.3f}", method] for t, e, s, method in numbers]
+        for row, tested in zip(rows, np.isfinite(self.skill), strict=True):
+            if not tested:
+                row[1:3] = ["–", "–"]
+        return titles, rows
 
     @property
     def outcome(self) -> str:
@@ -234,13 +239,20 @@ def checked_steps(times: Any, clock: Clock) -> np.ndarray:
         or np.any(np.diff(steps) <= 0)
         or not np.all(steps >= 1)
     ):
-        raise ValueError(f"time must be a positive number, or ascending positive numbers, got {times!r}.")
+        raise ArgumentError(
+            "{time} must be one or several ascending multiples of the lag, {lag_time:g}, got {times}.",
+            lag_time=clock.duration,
+            times=", ".join(f"{one:g}" for one in found.ravel()) or "none",
+        )
     wrong = np.abs(found - steps * clock.duration) > 1e-6 * clock.duration
     if wrong.any():
         near = f"{steps[wrong][0] * clock.duration:.6g}"
-        raise ValueError(
-            f"time={found[wrong][0]:g} is not a multiple of the lag, {clock.duration:g}, and nothing is "
-            f"interpolated between lags. Use {near}, or fit with another lag."
+        raise ArgumentError(
+            "{time:{wrong}} is not a multiple of the lag, {lag_time:g}, and nothing is interpolated between lags. Use "
+            "{near}, or fit with another {lag}.",
+            wrong=f"{found[wrong][0]:g}",
+            lag_time=clock.duration,
+            near=near,
         )
     return steps.astype(int)
 

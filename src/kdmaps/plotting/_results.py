@@ -22,6 +22,7 @@ from kdmaps.plotting.common import (
 )
 from kdmaps.selection.candidate import Stage
 from kdmaps.summary import summarise, with_unit
+from kdmaps.utils.fitted import model_and_samples
 from kdmaps.utils.types import SamplesLike
 from kdmaps.utils.validation import check_positive_integer
 
@@ -73,6 +74,7 @@ def plot_timescales(
     mode and the next have nearly the same time scale.
     """
     ax = one_axes(ax)
+    estimator, _ = model_and_samples(estimator, None)
     summary = summarise(estimator, uncertainty=uncertainty, unit=unit)
     timescales, gap, doubts = summary.timescales, summary.gap, summary.doubtful
     number = np.arange(1, len(timescales) + 1)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kdmaps.data.inputs import join_trajectories
+from kdmaps.utils.fitted import refuse_swapped
 from kdmaps.utils.frames import column_names, split_rows
 from kdmaps.utils.optional import optional
 
@@ -85,6 +86,7 @@ def plain_log_ticks(axis: Axis) -> None:
 
 def coordinates_of(X: Any, coordinates: Sequence[int]) -> tuple[np.ndarray, list[int], list[str]]:
     """Return the samples, the one or two columns to draw over, and their labels: names if X has any, else x₁, x₂, …."""
+    refuse_swapped(X)
     X = join_trajectories(X)[0]
     names, X = column_names(X), np.asarray(X)
     d = X.shape[1] if X.ndim == 2 else 0
@@ -96,6 +98,7 @@ def coordinates_of(X: Any, coordinates: Sequence[int]) -> tuple[np.ndarray, list
 
 def mode_series(modes: Any, X: Any = None) -> list[np.ndarray]:
     """Return modes along each trajectory, (n_frames_i, r): of an estimator at X, or as given, one array or a list."""
+    refuse_swapped(X)
     # Data frames of pandas have a `transform` too.
     if hasattr(modes, "transform") and column_names(modes) is None:
         if X is None:

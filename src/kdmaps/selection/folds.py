@@ -16,7 +16,7 @@ from kdmaps.bases import Basis
 from kdmaps.checks import Check, rules, warn, warn_of
 from kdmaps.data.check import order_checks, order_in
 from kdmaps.data.correlation import Order
-from kdmaps.data.sources import ROWS_PER_MODE, Form, Sample, Source
+from kdmaps.data.sources import ROWS_PER_MODE, Form, Sample, Source, too_few
 from kdmaps.exceptions import ArgumentError, Undetermined
 from kdmaps.forms.moments import Moments, sum_moments
 from kdmaps.language import Either
@@ -163,19 +163,14 @@ def make_splits(cv: Any, X: np.ndarray, groups: Any, n_components: int, seed: in
             fewer=Either(", a smaller gap of cv", ""),
         )
     if smallest <= n_components and n < ROWS_PER_MODE * n_components:
-        raise Undetermined(
-            "{rows} rows are too few for {modes} mode(s); at least {least}.",
-            rows=n,
-            modes=n_components,
-            least=ROWS_PER_MODE * n_components,
-        )
+        raise too_few("rows", np.shape(X), n_components)
     if smallest <= n_components:
         raise Undetermined(
             "A fold of {folds} has {smallest} samples, too few for {modes} mode(s); use {remedy} or more samples.",
             folds=Either("cv", "the samples"),
             smallest=smallest,
             modes=n_components,
-            remedy=Either("fewer folds, fewer modes", "fewer --modes"),
+            remedy=Either("fewer folds, fewer n_components", "fewer --modes"),
         )
     return splits
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_array, check_random_state
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import validate_data
 
 from kdmaps.exceptions import ArgumentError
 from kdmaps.language import Either, Name
@@ -38,7 +38,21 @@ def checked_samples(estimator: Any, X: Any, reset: bool, **options: Any) -> np.n
     refuse_masked("X", X)
     if getattr(getattr(X, "dtype", None), "kind", None) in ("m", "M"):
         raise ArgumentError("X holds dates or durations; divide differences by a unit, e.g. np.timedelta64(1, 's').")
-    dimensions = getattr(X, "ndim", None)
+    fields = getattr(getattr(X, "dtype", None), "names", None)
+    if fields is not None:
+        raise ArgumentError(
+            "X is a structured array with the fields {fields}; give one column for each, as in pandas.DataFrame(X).",
+            fields=_listed(fields),
+        )
+    if X is None or isinstance(X, dict):
+        raise ArgumentError(
+            "X must be a table of real numbers, one row per sample, got {what}{remedy}.",
+            what=type(X).__name__,
+            remedy="" if X is None else "; give pandas.DataFrame(X)",
+        )
+    if isinstance(X, list | tuple) and not X:
+        raise ArgumentError("X is empty, but must be a table of real numbers: 0 sample(s).")
+    dimensions = np.ndim(X[0]) + 1 if isinstance(X, list | tuple) else getattr(X, "ndim", None)
     if dimensions == 1:
         raise ArgumentError(
             "X must be a table of real numbers, one row per sample, but has one dimension. Reshape your data: "
@@ -180,18 +194,32 @@ def checked_weight(sample_weight: ArrayLike | None, X: Any) -> np.ndarray | None
             shape=np.shape(sample_weight),
             count=n,
         )
-    rows = np.broadcast_to(0.0, (n, 1))
-    weight = _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True)
-    largest = weight.max(initial=0.0)
+    what = "contains NaN" if np.isnan(sample_weight).any() else "contains infinity"
+    _refuse_weights(~np.isfinite(sample_weight), what, "Weights are finite numbers, 0 or more.")
+    remedy = "Weights are 0 or more; of logarithms of weights, give np.exp(logarithms - logarithms.max())."
+    _refuse_weights(sample_weight < 0, "contains negative numbers", remedy)
+    largest = sample_weight.max(initial=0.0)
     if not largest > 0:
-        raise ArgumentError("{sample_weight} must hold at least one positive weight.")
+        raise ArgumentError("{sample_weight} must hold at least one positive weight, but all are 0.")
     if not 1e-150 <= largest <= 1e150:  # its square is added up
         raise ArgumentError(
             "{sample_weight} has a largest entry of {largest:.1e}, whose square is out of range; divide all weights by "
             "it.",
             largest=largest,
         )
-    return weight
+    return sample_weight
+
+
+def _refuse_weights(wrong: np.ndarray, what: str, remedy: str) -> None:
+    """Raise an error that names the rows with wrong weights, if there are any."""
+    if wrong.any():
+        rows = [str(row) for row in np.flatnonzero(wrong)[: NAMED + 1]]
+        raise ArgumentError(
+            "{sample_weight} {what} in row(s) {rows} (counted from 0). {remedy}",
+            what=what,
+            rows=_listed(rows),
+            remedy=remedy,
+        )
 
 
 def unit_weight(weight: np.ndarray | None, n_samples: int) -> np.ndarray:
