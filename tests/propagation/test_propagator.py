@@ -81,8 +81,8 @@ def test_few_frames_of_many_columns(n_frames):
 class TestVanDerPol:
     frames = van_der_pol(1800)
 
-    @staticmethod
     @pytest.fixture(scope="class")
+    @staticmethod
     def found():
         return learn_propagator(TestVanDerPol.frames[:1500], None, 1, 4)
 
