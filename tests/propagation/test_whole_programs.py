@@ -1,10 +1,10 @@
 """Deterministic frames on the command line: fit, report, model file, forecast."""
 
 import numpy as np
+from oscillators import STEP, tones
 
 import kdmaps
 from commands import run
-from oscillators import STEP, tones
 
 
 def test_fit_and_forecast(tmp_path):

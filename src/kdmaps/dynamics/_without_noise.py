@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from kdmaps.checks import Check, Checks, rules
+from kdmaps.checks import Check, rules
 from kdmaps.data.inputs import join_trajectories
 from kdmaps.data.sources import gather
 from kdmaps.dynamics._koopman_trust import KoopmanTrust
@@ -38,10 +38,10 @@ class TrustWithoutNoise(KoopmanTrust):
         return tests & (self.others <= rules.KOOPMAN_DICTIONARY.limit) & (self.growth <= rules.KOOPMAN_GROWTH.limit)
 
     @property
-    def checks(self) -> Checks:
+    def checks(self) -> list[Check]:
         """The checks of all systems, and those that only deterministic systems have."""
         growth = Check(rules.KOOPMAN_GROWTH, self.growth)
-        return super().checks + (growth, Check(rules.KOOPMAN_DICTIONARY, self.others))
+        return [*super().checks, growth, Check(rules.KOOPMAN_DICTIONARY, self.others)]
 
 
 def trust_of(values: np.ndarray, tests: PairTests) -> TrustWithoutNoise:
