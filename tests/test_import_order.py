@@ -24,6 +24,7 @@ ORDER = [
     "generators",
     "certificates",
     "selection",
+    "propagation",
     "learn",
     "summary",
     "baselines",

@@ -10,22 +10,33 @@ from scipy.optimize import linear_sum_assignment
 from kdmaps.bases import ModeBasis
 from kdmaps.checks import Checks, recorded, warn_of
 from kdmaps.data.inputs import join_trajectories
+from kdmaps.data.sources import gather
 from kdmaps.diagnostics.projection import Projection, evaluate
 from kdmaps.diagnostics.resampling import Resampling, basic_intervals
 from kdmaps.dynamics._koopman_trust import MAX_NOISE, KoopmanTrust, noise_of, reproducibility, tested
 from kdmaps.dynamics._timescales import check_lag
+from kdmaps.dynamics._without_noise import (
+    TrustWithoutNoise,
+    evaluate_eigenfunctions,
+    intervals_of,
+    spectrum_of,
+    trust_of,
+)
 from kdmaps.estimators.arguments import model_and_samples
+from kdmaps.estimators.prediction import checked_propagator
 from kdmaps.estimators.transformer import ModeTransformer, checked_source
 from kdmaps.exceptions import NotApplicable, Undetermined
 from kdmaps.forms.moments import chunk_rows
+from kdmaps.propagation.propagator import Propagator
 from kdmaps.spectrum.directed import Eigenfunctions, eigenfunctions, invariant_functions, smallest_residuals, two_sided
+from kdmaps.spectrum.pencil import fewer_modes
 from kdmaps.summary import show_interval
 from kdmaps.utils.frames import aligned, records, split_rows
 from kdmaps.utils.notebook import TableCard
 from kdmaps.utils.numbers import rounded
 from kdmaps.utils.threads import one_blas_thread
 from kdmaps.utils.types import RandomStateLike, SamplesLike
-from kdmaps.utils.validation import checked_values, checked_weight, unit_weight
+from kdmaps.utils.validation import as_numbers, checked_values, checked_weight, unit_weight
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +52,9 @@ class Koopman(TableCard):
     intervals: np.ndarray | None = None
     samples: np.ndarray | None = None  #: (n_resamples, r) complex: eigenvalues of the resamples; None without X.
     trust: KoopmanTrust | None = None  #: Tests on held-out frames; None without X, or without three frames in a row.
+    #: (r,): share of the coordinates that each pair explains, in whose order they come; only of deterministic systems.
+    shares: np.ndarray | None = None
+    products: list[str] | None = None  #: (r,): other eigenvalues whose product each one is, as "1·1", or "".
     checks: Checks = field(default_factory=Checks, repr=False)  #: Checks of the frames and of the eigenfunctions.
     _model: Any = field(default=None, repr=False)
     _functions: Any = field(default=None, repr=False)  # f, then g
@@ -104,8 +118,10 @@ class Koopman(TableCard):
         -------
         modes : complex ndarray of shape (r,) or (r, m)
         """
-        _, left, weight = self._at(X, sample_weight)
+        right, left, weight = self._at(X, sample_weight)
         values = checked_values(values, len(left))
+        if self.shares is not None:
+            return _regressed(right, values, weight)[1:]
         return (left.conj() * weight[:, None]).T @ (values - weight @ values)
 
     @one_blas_thread()
@@ -122,6 +138,9 @@ class Koopman(TableCard):
         projection : ndarray of shape (n_samples,) or (n_samples, m)
         """
         right, _, weight = self._at(X, sample_weight)
+        if self.shares is not None:
+            constant, *modes = _regressed(right, checked_values(values, len(right)), weight)
+            return np.real(constant + right @ np.array(modes))
         return weight @ checked_values(values, len(right)) + (right @ self.modes(values, X, sample_weight)).real
 
     @one_blas_thread()
@@ -154,6 +173,11 @@ class Koopman(TableCard):
         >>> bool(found[:2].max() < 1e-3), bool(found[2] > 0.02)
         (True, True)
         """
+        if self.shares is not None:
+            raise NotApplicable(
+                "Eigenvalues of this system come from forecasts of its coordinates, without a kernel: see trust. For "
+                "residuals of a kernel, fit KernelDiffusionMap with {reversible:False}."
+            )
         if self._frames is None:
             raise ValueError("pseudospectrum needs held-out pairs of frames: give X to koopman.")
         if (noise := noise_of(self._model)) > MAX_NOISE:
@@ -179,6 +203,10 @@ class Koopman(TableCard):
 
     def _evaluated(self, X: SamplesLike, columns: slice, coefficients: np.ndarray) -> Any:
         """Evaluate combinations of some of the functions at samples."""
+        if self.shares is not None:
+            psi, lengths = evaluate_eigenfunctions(self._model, X)
+            values = np.hstack([psi, psi])[:, columns] @ coefficients
+            return values if lengths is None else split_rows(values, lengths)
         X, _, lengths = join_trajectories(X)
         source, known = checked_source(self._model, X), self._functions
         self._model._warn_of_extrapolation(source)
@@ -202,11 +230,51 @@ class Koopman(TableCard):
                 columns |= {"period_low": 2 * np.pi / fast, "period_high": 2 * np.pi / slow}
         if self.trust is not None:
             columns |= {name: getattr(self.trust, name) for name in ("agreement", "overfit", "residuals", "ok")}
+        if self.shares is not None:
+            columns |= {"share": self.shares, "product": np.array(self.products)}
+        if isinstance(self.trust, TrustWithoutNoise):
+            columns |= {"growth": self.trust.growth, "others": self.trust.others}
         return records(**columns)
 
     def __repr__(self) -> str:
         titles, rows = self.cells()
         return "\n".join([f"Koopman operator, lag {self.duration:.4g}", *aligned([titles, *rows])])
+
+    @property
+    def dynamic_modes(self) -> np.ndarray:
+        """The dynamic modes v_j of the columns of X, by regression on ψ_j λ_j^h for several lags h; (r, d) complex."""
+        return self._propagator.modes
+
+    def reconstruct(self, times: ArrayLike, at: SamplesLike) -> np.ndarray:
+        """Return the columns of X at times after given frames, by the eigenpairs: c + Σ_j v_j e^{rate_j t} ψ_j(x).
+
+        With v_j the `dynamic_modes`; the amplitudes are `eigenfunctions(at)`. `predict` of the model is more accurate
+        where a few eigenfunctions do not explain the columns.
+
+        Parameters
+        ----------
+        times : float or array-like of shape (n_times,)
+            In the unit of `time_step`.
+        at : array-like of shape (n_points, d)
+            Frames at time 0.
+
+        Returns
+        -------
+        values : ndarray of shape (n_points, d), or (n_times, n_points, d) for several times
+        """
+        given = as_numbers("times", times, "a number, or numbers")
+        points = np.asarray(gather(checked_source(self._model, join_trajectories(at)[0])), dtype=np.float64)
+        values = self._propagator.reconstruct(points, np.atleast_1d(given) / self.duration)
+        return values if given.ndim else values[0]
+
+    @property
+    def _propagator(self) -> Propagator:
+        if self.shares is None:
+            raise NotApplicable(
+                "Only deterministic systems are reconstructed by a few eigenpairs; for others use forecast, or predict "
+                "of the model."
+            )
+        return checked_propagator(self._model)
 
     def cells(self) -> tuple[list[str], list[list[str]]]:
         """Return titles and rows of a table of eigenvalues as text; of a conjugate pair, only the first is shown."""
@@ -220,6 +288,8 @@ class Koopman(TableCard):
                 cells += [(title, shown), *([] if self.intervals is None else [(level, interval)])]
             if self.trust is not None:
                 cells += [("agreement of folds", f"{row['agreement']:.2f}"), ("residual", f"{row['residuals']:.2g}")]
+            if self.shares is not None:
+                cells += [("share", f"{row['share']:.2g}"), ("product", row["product"])]
             rows.append(cells)
         return [title for title, _ in rows[0]], [[cell for _, cell in cells] for cells in rows]
 
@@ -290,6 +360,11 @@ def koopman(
     r + 1 eigenvalues if r would cut a conjugate pair. Intervals are basic bootstrap intervals over blocks of frames,
     for fixed functions.
 
+    If held-out frames show that the system is deterministic (`model.propagator_.law`), eigenvalues come from the
+    dictionary whose forecasts of the coordinates after several lags are best: the coordinates themselves, a kernel, or
+    a sum of exponentials. They are ordered by the share of the coordinates that they explain, X may be left out, and
+    intervals are those of a jackknife over blocks.
+
     References
     ----------
     Kostic, V. et al. (2022). Learning dynamical systems via Koopman operator regression in reproducing kernel Hilbert
@@ -318,8 +393,15 @@ def koopman(
         raise NotApplicable(
             "model was fitted with {reversible:True}; its rates are real. Fit it with {reversible:False}."
         )
+    propagator = getattr(model, "propagator_", None)
+    if propagator is not None and propagator.is_deterministic:
+        return _without_noise(model, propagator, X, sample_weight, float(confidence))
     modes, basis, sums = fitted.modes_, fitted.basis_, two_sided(fitted.moments_)
     first, second = invariant_functions(sums, basis.ridge, fitted.regularization, len(modes.eigenvalues))
+    asked = len(modes.eigenvalues)
+    if not first.shape[1]:
+        raise Undetermined("The frames determine no eigenfunction; use more distinct frames.")
+    warn_of([fewer_modes(min(first.shape[1], asked), asked)])
     both = np.hstack([first, second])
     functions = ModeBasis(basis, both, np.concatenate([sums.first_mean @ first, sums.second_mean @ second]))
     spectrum = eigenfunctions(two_sided(fitted.moments_.reduced(both)))
@@ -339,6 +421,41 @@ def koopman(
     elif model.trust_ is not None and model.trust_.eigenfunctions is not None and model.trust_.overfit is not None:
         warn_of(reproducibility(model.trust_.eigenfunctions, model.trust_.overfit))
     return Koopman(spectrum.values, _rates(spectrum.values, duration), duration, **found)
+
+
+def _without_noise(
+    model: Any, propagator: Propagator, X: SamplesLike, sample_weight: ArrayLike | None, confidence: float
+) -> Koopman:
+    """Return the eigenpairs that the propagator of a deterministic system found."""
+    spectrum, found_products, raised = spectrum_of(propagator)
+    values, duration = spectrum.values, model.modes_.clock.duration
+    frames = None
+    if X is not None:
+        psi, _ = evaluate_eigenfunctions(model, X)
+        frames = (np.hstack([psi, psi]), checked_weight(sample_weight, psi))
+    trust = trust_of(values, propagator.tests)
+    warn_of([*raised, *trust.checks])
+    return Koopman(
+        values,
+        _rates(values, duration),
+        duration,
+        confidence,
+        **intervals_of(values, propagator.tests, duration, confidence),
+        trust=trust,
+        shares=propagator.pairs.shares[: len(values)],
+        products=found_products,
+        _model=model,
+        _spectrum=spectrum,
+        _frames=frames,
+    )
+
+
+def _regressed(right: np.ndarray, values: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Return the coefficients of the constant and the eigenfunctions in the regression of values on them."""
+    root = np.sqrt(weight)
+    design = np.column_stack([np.ones(len(right)), right]) * root[:, None]
+    scaled = values * (root if values.ndim == 1 else root[:, None])
+    return np.linalg.lstsq(design, scaled.astype(complex), rcond=None)[0]
 
 
 def _rates(values: np.ndarray, duration: float) -> np.ndarray:

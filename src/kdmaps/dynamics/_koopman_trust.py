@@ -97,14 +97,18 @@ def tested(
     """
     basis, lag, r = fitted.basis_, fitted.modes_.clock.lag, len(values)
     settings, deterministic, folded = (basis.ridge, fitted.regularization), noise_of(fitted) <= MAX_NOISE, []
+    labels = None if groups is None else np.asarray(groups)
+    starts_of_pairs = paired_rows(len(frames.rows), lag, labels)[0]
     spec = FitSpec(r, lag=lag, reversible=False, cv=FOLDS)
     with muted():  # the fit has warned of short trajectories
         pairs, of_pairs, pair_groups = make_pairs(source, lag, weight, groups)
     splits = make_splits(spec.splitter, pairs.rows_for_splitters, pair_groups, r, 0)
-    folds = make_folds(splits, pairs, of_pairs, r, basis.landmarks if isinstance(basis, LandmarkBasis) else None)
+    landmarks = basis.landmarks if isinstance(basis, LandmarkBasis) else None
+    if landmarks is not None and len(landmarks) > len(starts_of_pairs) / 2:
+        landmarks = None  # too few other frames to test on; coefficients are fitted without the test frames anyway
+    folds = make_folds(splits, pairs, of_pairs, r, landmarks)
     whole, parts = folds.moments(pairs, LaggedForm(lag, False), basis, of_pairs, **spec.summing)
-    n_frames, labels = len(frames.rows), None if groups is None else np.asarray(groups)
-    starts = np.argsort(frames.rows)[paired_rows(n_frames, lag, labels)[0]]
+    starts = np.argsort(frames.rows)[starts_of_pairs]
     longest = max(1, min(min(len(test) for _, test in splits) // (4 * lag), frames.longest // (2 * lag)))
     with np.errstate(divide="ignore"):
         steps = np.clip(np.round(np.log(0.5) / (2 * np.log(np.abs(values)))), 1, longest).astype(int)

@@ -22,6 +22,7 @@ from kdmaps.forms.lagged import LaggedForm
 from kdmaps.forms.moments import Moments, add_exactly
 from kdmaps.forms.tangent import TangentSpaces
 from kdmaps.kernels import Kernel, make_kernel
+from kdmaps.propagation.propagator import Propagator
 from kdmaps.selection.cross_fit import cross_fit
 from kdmaps.selection.evaluation import FoldedMoments
 from kdmaps.selection.folds import check_groups, make_folds, make_splits
@@ -29,7 +30,7 @@ from kdmaps.selection.lag import ImpliedTimescales, choose_lag
 from kdmaps.selection.plan import FitSpec
 from kdmaps.spectrum.directed import modes_of
 from kdmaps.spectrum.modes import Modes
-from kdmaps.spectrum.pencil import single_precision_check
+from kdmaps.spectrum.pencil import fewer_modes, single_precision_check
 from kdmaps.utils.types import RandomStateLike
 from kdmaps.utils.validation import check_positive_number, seed_of
 
@@ -86,6 +87,7 @@ class Fit:
     trust: Trust | None = None
     support: Support | None = None  # the range of the samples
     lag_choice: ImpliedTimescales | None = None  # time scales that determined the lag, for lag="auto"
+    propagator: Propagator | None = None  # forecasts of the columns, for reversible=False
     raised: tuple[Check, ...] = ()  # checks of the data and of every step before the modes
     rare_groups: tuple[RareGroup, ...] = ()  # detached rows that are left out
     partial: PartialState = field(default_factory=PartialState)
@@ -273,8 +275,9 @@ def fit_sums(spec: ModelSpec, folded: FoldedMoments, tangents: TangentSpaces | N
     """Solve the eigenproblem of sums over samples; sums over folds are for cross-fitted rates."""
     basis, moments, parts = folded
     r, lam, center = spec.fit.n_components, spec.regularization, spec.fit.center
-    modes, right = modes_of(moments, basis.ridge, r, lam, center, spec.fit.clock)
+    modes, right = modes_of(moments, basis.ridge, r, lam, center, spec.fit.clock, fewer=True)
     if right is not None:
+        warn_of([fewer_modes(len(modes.rates), r)])
         return Fit(basis, modes, moments, tangents, right)
     if spec.fit.rates == "cross-fitted":
         (fit,) = cross_fit(moments, parts, basis.ridge, r, [lam], center)

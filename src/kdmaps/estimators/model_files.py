@@ -31,6 +31,7 @@ from kdmaps.forms.diffusion import Factor
 from kdmaps.forms.moments import Moments
 from kdmaps.forms.tangent import TangentDiffusion, TangentSpaces
 from kdmaps.kernels import Kernel, Metric, Mixture, kernel_from_dict
+from kdmaps.propagation import files as propagators
 from kdmaps.spectrum.modes import Clock, Modes
 from kdmaps.utils.types import PathLike
 from kdmaps.utils.validation import check_positive_integer, check_positive_number
@@ -117,6 +118,8 @@ def write_model(
     changed = [key for key in estimator._changed_parameters() if key not in of_fit]
     checks = [check.to_dict() for check in estimator.checks_]
     more: dict[str, Any] = {"unit": unit, "inputs": inputs, "changed": changed, "checks": checks, "stride": stride}
+    if fitted.propagator is not None:
+        more["propagator"] = propagators.to_data(fitted.propagator)
     _write(file, estimator, fitted.basis, _arrays_of(fitted), of_fit, **more)
 
 
@@ -201,6 +204,8 @@ def _arrays_of(fitted: Fit) -> dict[str, np.ndarray]:
     if fitted.right_modes is not None:
         arrays |= _arrays_in("directed", fitted.moments, DIRECTED_MOMENTS)
         arrays |= _arrays_in("right", fitted.right_modes, RIGHT_MODES)
+    if fitted.propagator is not None:
+        arrays |= propagators.to_arrays(fitted.propagator)
     return arrays | _arrays_of_groups(fitted.rare_groups)
 
 
@@ -298,6 +303,8 @@ def read_model(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> tuple[d
         support=Support(**support) if support else None,
         rare_groups=_read_groups(group("groups", GROUPS, ())),
     )
+    if "propagator" in header:  # not in files of 0.2.0
+        fitted = replace(fitted, propagator=propagators.from_stored(header["propagator"], arrays))
     if evidence := group("evidence", EVIDENCE):
         known = {name: shape for name, shape in TRUST.items() if f"trust.{name}" in arrays}
         others = _take(arrays, "trust", known, sizes, tuple(TRUST))  # a rate may be infinite

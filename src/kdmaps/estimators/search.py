@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from kdmaps.bases import BasisSpec
-from kdmaps.checks import Check, Subject, rules, warn
+from kdmaps.checks import Check, Subject, muted, rules, warn
 from kdmaps.data.check import warn_of_data
 from kdmaps.data.distances import Support
 from kdmaps.data.inputs import join_trajectories
@@ -18,9 +18,11 @@ from kdmaps.estimators.coordinates import Scaled
 from kdmaps.estimators.fit import Fit, check_folds, fit_observations, fit_sums, spec_of, with_lag, with_rare_groups
 from kdmaps.estimators.isolation import isolate
 from kdmaps.estimators.kernel_map import KernelDiffusionMap
+from kdmaps.estimators.prediction import plan_without_noise, propagator_of
 from kdmaps.estimators.reliability import gaps_between_samples, is_readable, tests_of_eigenfunctions, trust_after_search
 from kdmaps.estimators.span import Span
 from kdmaps.estimators.transformer import ModeTransformer, read_samples
+from kdmaps.exceptions import Undetermined
 from kdmaps.forms.tangent import DiffusionLike
 from kdmaps.kernels import FAMILIES, Kernel
 from kdmaps.learn import Refinement
@@ -34,6 +36,7 @@ from kdmaps.selection.result import Search, SearchResult
 from kdmaps.selection.scores import chosen_scoring
 from kdmaps.selection.search import search, with_fewer_landmarks, with_more_features
 from kdmaps.spectrum.modes import agreement_check
+from kdmaps.spectrum.pencil import fewer_modes
 from kdmaps.summary import SearchedModel
 from kdmaps.utils.progress import reporting, stage
 from kdmaps.utils.types import PathLike, RandomStateLike, SamplesLike
@@ -79,6 +82,8 @@ class SearchFit:
     @property
     def checks(self) -> list[Check]:
         """Checks of the choice and of the modes."""
+        if self.fit.propagator is not None and self.fit.propagator.is_deterministic:
+            return []  # without noise, all functions are predictable to rounding
         agreement = agreement_check(self.chosen.agreement, self.suggested_n_components)
         edges = Check(rules.EDGE, len(self.result.edges), words={"edges": "; ".join(self.result.edges)})
         # The folds have measured the resolution, which these checks estimate for fits without folds.
@@ -109,6 +114,7 @@ def search_modes(
         diffusion=units,
         detached=not isolated.warned,
     )
+    frames = source
     names = source.feature_names
     scaled = Scaled.of(source, plan, weight)
     if scaled is not None:
@@ -117,7 +123,37 @@ def search_modes(
     if span is not None:
         source, plan = span.source, span.plan(plan)
     fit, choice = with_lag(plan.fit, source, weight, groups, plan.random_state)
-    plan, (source, weight, groups), found = _search_of_lag(replace(plan, fit=fit), source, weight, groups, choice)
+    plan = replace(plan, fit=fit)
+    with stage("forecasts", plan.progress):
+        propagator = propagator_of(frames, fit, weight, groups)
+    settings = (names, scaled, span, choice, refine)
+    if propagator is None or not propagator.is_deterministic:
+        found = _searched(plan, source, weight, groups, *settings)
+        warn(fewer_modes(len(found.fit.modes.rates), fit.n_components))
+    else:
+        with muted(), np.errstate(all="ignore"):  # singular functions are the same to rounding
+            quick = plan_without_noise(plan, fit.lag or 1, propagator.n_frame_pairs)
+            found = _searched(quick, source, weight, groups, *settings)
+    lag = found.fit.modes.clock.lag
+    if propagator is not None and lag != fit.lag:
+        propagator = propagator_of(frames, replace(fit, lag=lag), weight, groups)
+    fitted = with_rare_groups(found.fit, isolated)
+    return replace(found, fit=replace(fitted, propagator=propagator))
+
+
+def _searched(
+    plan: SearchPlan,
+    source: Source,
+    weight: np.ndarray | None,
+    groups: ArrayLike | None,
+    names: Any,
+    scaled: Scaled | None,
+    span: Span | None,
+    choice: ImpliedTimescales | None,
+    refine: Refine | None,
+) -> SearchFit:
+    """Search for a kernel with a lag that is a number, and fit the modes with it."""
+    plan, (source, weight, groups), found = _search_of_lag(plan, source, weight, groups, choice)
     fit = plan.fit
     result, chosen, refinement = found.result, found.result.best, None
     refined = None if refine is None else refine(found)
@@ -159,18 +195,27 @@ def search_modes(
             model = _model(plan, data, chosen, landmarks)
     if scaled is not None and fit.lag is None:  # pairs show the diffusion themselves
         model.set_params(diffusion=scaled.diffusion)
-    fitted = with_rare_groups(fitted, isolated)
     return SearchFit(fitted, model, result, chosen, refinement, suggested, relevance)
 
 
 def _search_of_lag(
     plan: SearchPlan, source: Source, weight: Any, groups: Any, choice: ImpliedTimescales | None
 ) -> tuple[SearchPlan, tuple[Source, Any, Any], Search]:
-    """Search with the lag of the plan; a lag that a scan has chosen is halved until a mode is slower."""
+    """Search with the lag of the plan; a lag that a scan has chosen is halved until a mode is slower.
+
+    If the direction of time matters, functions that the frames do not determine are left out.
+    """
     first, halvings = plan.fit.lag, 0
     while True:
         observed = plan.fit.observations(source, weight, groups)
-        found, lag = search(*observed, plan), plan.fit.lag
+        try:
+            found = search(*observed, plan)
+        except Undetermined:
+            if plan.fit.reversible or plan.fit.n_components == 1:
+                raise
+            plan = replace(plan, fit=replace(plan.fit, n_components=plan.fit.n_components - 1), checkpoint=None)
+            continue
+        lag = plan.fit.lag
         # A mode with the time scale of the lag has the autocorrelation 1/e after the lag.
         if choice is None or not lag or lag == 1 or 1 - 1 / max(found.result.best.timescales) > np.exp(-1):
             break

@@ -19,6 +19,7 @@ from kdmaps.estimators.fit import Columns, Fit, PartialState
 from kdmaps.estimators.forecast import Fitted, Forecast, checked_steps, forecaster_of
 from kdmaps.estimators.isolation import ConfinedModes, outside
 from kdmaps.estimators.model_files import write_model
+from kdmaps.estimators.prediction import Predictions
 from kdmaps.exceptions import ArgumentError
 from kdmaps.forms.diffusion import is_per_sample
 from kdmaps.forms.energy import EnergyForm
@@ -158,7 +159,7 @@ class ArrayTransformer(FittedModel, FittedEstimator, TransformerMixin, BaseEstim
         return self.get_params(deep=False).get("memory_limit")
 
 
-class ModeTransformer(ArrayTransformer, auto_wrap_output_keys=None):  # type: ignore[call-arg]
+class ModeTransformer(Predictions, ArrayTransformer, auto_wrap_output_keys=None):  # type: ignore[call-arg]
     """Methods of fitted modes, which all estimators share.
 
     scikit-learn wraps `ArrayTransformer.transform` for `set_output`; the `transform` of this class, which is not
@@ -442,6 +443,7 @@ class ModeTransformer(ArrayTransformer, auto_wrap_output_keys=None):  # type: ig
             "support",
             "lag_choice",
             "rare_groups",
+            "propagator",
         )
         values = {name: getattr(self, f"{name}_") for name in names}
         return Fit(**values, partial=self._partial, raised=self._raised)

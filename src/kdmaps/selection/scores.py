@@ -46,24 +46,46 @@ def jackknife_replicates(left_out: np.ndarray, coverage: float) -> np.ndarray:
     return mean + (left_out - mean) * np.sqrt(max(coverage, 1.0))
 
 
-def ritz_pairs(covariance: np.ndarray, energy: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def ritz_pairs(
+    covariance: np.ndarray, energy: np.ndarray, smallest_quotient: float = 0.0
+) -> tuple[np.ndarray, np.ndarray]:
     """Solve Pw = tEw with wᵀEw = 1 for stacks of matrices; (n, r) and (n, r, r).
 
-    Return time scales t, ascending and at least 0, and directions w; t = -inf where E is not positive definite.
+    Return time scales t, ascending and at least 0, and directions w; t = -inf where E is not positive definite. With a
+    positive `smallest_quotient`, an energy below this fraction of the variance is rounding, and stands for it: the
+    functions of deterministic systems may have no energy at all.
     """
     try:
         root = np.linalg.inv(np.linalg.cholesky(energy))
     except np.linalg.LinAlgError:
         if len(energy) > 1:  # one by one, since any of them spoils the whole stack
-            pairs = [ritz_pairs(P[None], E[None]) for P, E in zip(covariance, energy, strict=True)]
+            pairs = [ritz_pairs(P[None], E[None], smallest_quotient) for P, E in zip(covariance, energy, strict=True)]
             times, directions = (np.concatenate(part) for part in zip(*pairs, strict=True))
             return times, directions
+        clipped = _clipped_pairs(covariance[0], energy[0], smallest_quotient) if smallest_quotient else None
+        if clipped is not None:
+            return clipped
         return np.full(energy.shape[:-1], -np.inf), np.full_like(energy, np.nan)
     transposed = np.swapaxes(root, 1, 2)
     times, turn = np.linalg.eigh(root @ covariance @ transposed)
     return np.maximum(times, 0), transposed @ turn
 
 
+def _clipped_pairs(
+    covariance: np.ndarray, energy: np.ndarray, smallest_quotient: float
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return the stack of one pair of matrices of `ritz_pairs`, with no quotient below the smallest one."""
+    variances, directions = np.linalg.eigh(covariance)
+    if not variances[0] > smallest_quotient * variances[-1]:
+        return None
+    unit = directions / np.sqrt(variances)
+    quotients, turn = np.linalg.eigh(unit.T @ energy @ unit)
+    quotients = np.maximum(quotients, smallest_quotient)[::-1]  # time scales ascend
+    return 1 / quotients[None], (unit @ turn[:, ::-1] / np.sqrt(quotients))[None]
+
+
+#: Smallest quotient of energy and variance of pairs of frames that rounding leaves.
+ROUNDED_QUOTIENT = 1e-12
 #: Power of the time scales in the score; 0 stands for their logarithm.
 POWER = 0.0
 #: Number of standard errors subtracted from the score (measured by `python -m experiments.regret`).
@@ -80,11 +102,15 @@ class PooledScore:
     tested, and `power` is p; 0 stands for Σ_k log t_k.
     """
 
+    #: A mode without energy has no time scale.
+    smallest_quotient: float = 0.0
+
     def __init__(self, covariances: np.ndarray, energies: np.ndarray, coverage: float, power: float = POWER):
         parts = np.stack([covariances, energies])
         sums = parts.sum(axis=1, keepdims=True)
         # Of all folds, of all but each one, and of each one alone.
-        self._times, self._directions = ritz_pairs(*np.concatenate([sums, sums - parts, parts], axis=1))
+        sets = np.concatenate([sums, sums - parts, parts], axis=1)
+        self._times, self._directions = ritz_pairs(sets[0], sets[1], self.smallest_quotient)
         self._n = len(covariances)
         self.coverage: float = max(coverage, 1.0)
         self.power: float = power
@@ -158,6 +184,8 @@ class PooledScore:
 
 class PooledAutocorrelations(PooledScore):
     """Σ_k ν_k^p of the autocorrelations ν = 1 - 1/t on the test pairs of all folds, and its jackknife."""
+
+    smallest_quotient = ROUNDED_QUOTIENT
 
     def _score(self, times: np.ndarray) -> np.ndarray:
         # Negative autocorrelations are noise.

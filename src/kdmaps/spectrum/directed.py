@@ -11,6 +11,9 @@ from kdmaps.forms.moments import Moments
 from kdmaps.spectrum.modes import NO_LAG, Clock, Modes
 from kdmaps.spectrum.pencil import ROUNDING, check_determined, find_modes
 
+#: Powers of ten of rounding on the diagonal of a covariance, beyond which its features count as dependent.
+MOST_ROUNDING = 7
+
 
 class TwoSided(NamedTuple):
     """Covariances of the features of first frames x and second frames y about their means, and these means."""
@@ -57,7 +60,12 @@ def doubled_ridge(ridge: np.ndarray | None) -> np.ndarray | None:
 
 
 def find_directed_modes(
-    moments: Moments, ridge: np.ndarray | None, n_components: int, regularization: float, clock: Clock
+    moments: Moments,
+    ridge: np.ndarray | None,
+    n_components: int,
+    regularization: float,
+    clock: Clock,
+    fewer: bool = False,
 ) -> tuple[Modes, Modes]:
     """Return the most correlated functions f of first and g of second frames, longest time scale first.
 
@@ -69,12 +77,14 @@ def find_directed_modes(
     # `doubled` has no means, by which `find_modes` detects that only rounding varies.
     varying = np.trace(both.first) + np.trace(both.second) > 10 * ROUNDING * np.trace(moments.gram) / moments.weight
     check_determined(np.full(n_components, varying))
-    modes = find_modes(doubled(moments), doubled_ridge(ridge), n_components, regularization, center=False, clock=clock)
-    known, r = modes.coefficients, n_components
+    problem = (doubled(moments), doubled_ridge(ridge), n_components, regularization)
+    modes = find_modes(*problem, center=False, clock=clock, fewer=fewer)
+    known, r = modes.coefficients, modes.coefficients.shape[1]
     if modes.next_coefficients is not None:
         known = np.column_stack([known, modes.next_coefficients])
     a, b = _scaled(known[:p], both.first), _scaled(known[p:], both.second)
-    quotients = 1 - np.einsum("mk,mk->k", a, both.cross @ b)
+    # Without noise σ = 1, to rounding.
+    quotients = np.maximum(1 - np.einsum("mk,mk->k", a, both.cross @ b), ROUNDING)
     order = np.argsort(quotients[:r], kind="stable")
     following = float(quotients[r]) if len(quotients) > r else np.nan
     # Without noise σ = 1 after any lag: it is not the autocorrelation of f, from which `find_modes` counts samples.
@@ -96,10 +106,14 @@ def modes_of(
     regularization: float,
     center: bool = True,
     clock: Clock = NO_LAG,
+    fewer: bool = False,
 ) -> tuple[Modes, Modes | None]:
-    """Return the modes of samples or pairs and, if the direction of time matters, the modes of second frames."""
+    """Return the modes of samples or pairs and, if the direction of time matters, the modes of second frames.
+
+    Then, with `fewer`, functions that the pairs do not determine are left out.
+    """
     if moments.flow is not None:
-        return find_directed_modes(moments, ridge, n_components, regularization, clock)
+        return find_directed_modes(moments, ridge, n_components, regularization, clock, fewer)
     return find_modes(moments, ridge, n_components, regularization, center, clock), None
 
 
@@ -148,6 +162,7 @@ def invariant_functions(
     The operator is the regression of all features of y on all features of x. Its leading eigenfunctions may be far from
     its leading singular functions: after a short lag every smooth function is predictable. λ shrinks eigenvalues, which
     are to be estimated again in this space. There is one function more if a conjugate pair would be cut.
+    Functions whose variance is rounding, negative, are left out.
     """
     penalty = regularization * (np.eye(len(sums.first)) if ridge is None else ridge)
     forward, backward = (_factor(C, penalty) for C in (sums.first, sums.second))
@@ -157,7 +172,8 @@ def invariant_functions(
     order = order[:n]
     left = linalg.cho_solve(backward, sums.cross.T @ linalg.cho_solve(forward, left[:, order]))
     first, second = (np.where(values[order].imag < 0, m.imag, m.real) for m in (right[:, order], left))
-    return _scaled(first, sums.first), _scaled(second, sums.second)
+    varying = (_variances(first, sums.first) > 0) & (_variances(second, sums.second) > 0)
+    return _scaled(first[:, varying], sums.first), _scaled(second[:, varying], sums.second)
 
 
 def refit(
@@ -166,14 +182,20 @@ def refit(
     """Return eigenfunctions of some of the frames that match those of all frames, the `reference`.
 
     Returns coefficients, eigenvalues, and squared cosines with the reference, by the covariance of all first frames.
+    Where these frames determine no function, it is 0, and so are its eigenvalue and its cosine.
     """
-    functions = invariant_functions(two_sided(train), ridge, regularization, reference.shape[1])[0]
+    n = reference.shape[1]
+    functions = invariant_functions(two_sided(train), ridge, regularization, n)[0]
     found = eigenfunctions(two_sided(train.reduced(np.hstack([functions, functions]))))
     functions = functions @ found.right
+    missing = max(n - functions.shape[1], 0)
+    functions = np.pad(functions, ((0, 0), (0, missing)))
+    values = np.pad(found.values, (0, missing))
     overlap = np.abs(functions.conj().T @ covariance @ reference) ** 2
-    overlap /= np.outer(*(np.einsum("ik,ik->k", m.conj(), covariance @ m).real for m in (functions, reference)))
+    sizes = np.outer(*(np.einsum("ik,ik->k", m.conj(), covariance @ m).real for m in (functions, reference)))
+    overlap = np.divide(overlap, sizes, out=np.zeros_like(overlap), where=sizes > 0)
     order = optimize.linear_sum_assignment(-overlap.T)[1]
-    return functions[:, order], found.values[order], overlap[order, np.arange(len(order))]
+    return functions[:, order], values[order], overlap[order, np.arange(len(order))]
 
 
 def smoothest(sums: TwoSided, ridge: np.ndarray | None, most: int) -> np.ndarray:
@@ -233,7 +255,7 @@ def excess(errors: np.ndarray, values: np.ndarray) -> np.ndarray:
 
 def _factor(covariance: np.ndarray, penalty: np.ndarray) -> tuple[np.ndarray, bool]:
     """Return the Cholesky factor of their sum, with as much more on the diagonal as rounding requires."""
-    for rounding in (0.0, *(ROUNDING * 10.0 ** np.arange(5))):
+    for rounding in (0.0, *(ROUNDING * 10.0 ** np.arange(MOST_ROUNDING))):
         try:
             return linalg.cho_factor(covariance + penalty + rounding * np.trace(covariance) * np.eye(len(covariance)))
         except np.linalg.LinAlgError:
@@ -241,9 +263,15 @@ def _factor(covariance: np.ndarray, penalty: np.ndarray) -> tuple[np.ndarray, bo
     raise Undetermined("The features are linearly dependent; increase {regularization}, or use a narrower {bandwidth}.")
 
 
+def _variances(coefficients: np.ndarray, covariance: np.ndarray) -> np.ndarray:
+    """Return the variances of functions; rounding may leave a negative number."""
+    return np.einsum("mk,mk->k", coefficients, covariance @ coefficients)
+
+
 def _scaled(coefficients: np.ndarray, covariance: np.ndarray) -> np.ndarray:
-    """Return functions of unit variance."""
-    return coefficients / np.sqrt(np.einsum("mk,mk->k", coefficients, covariance @ coefficients))
+    """Return functions of unit variance; 0 for functions without variance."""
+    variances = _variances(coefficients, covariance)
+    return coefficients / np.sqrt(np.where(variances > 0, variances, np.inf))
 
 
 def propagator(moments: Moments) -> np.ndarray:

@@ -91,6 +91,11 @@ def check_determined(modes: np.ndarray) -> None:
         )
 
 
+def fewer_modes(determined: int, asked: int) -> Check:
+    """Check how many of the modes that were asked for the samples determine."""
+    return Check(rules.FEWER_MODES, determined, asked, words={"determined": determined})
+
+
 def find_modes(
     moments: Moments,
     ridge: np.ndarray | None,
@@ -98,13 +103,16 @@ def find_modes(
     regularization: float,
     center: bool = True,
     clock: Clock = NO_LAG,
+    fewer: bool = False,
 ) -> Modes:
     """Return the leading modes of the samples, or pairs of frames, that were summed to `moments`.
+
+    With `fewer`, modes that the samples do not determine are left out.
 
     Raises
     ------
     Undetermined
-        If the samples do not determine `n_components` modes.
+        If the samples do not determine `n_components` modes; with `fewer`, if they determine none.
     """
     covariance, energy = moments.covariance(center), moments.mean_energy()
     p = covariance.shape[0]
@@ -117,6 +125,9 @@ def find_modes(
     solution = solve(covariance, energy, ridge, min(n_components + 1, p), regularization)
     values, coefficients, condition, trace = solution
     floor = rounding_variance(moments, coefficients)
+    determined = int(np.cumprod(values > floor)[:n_components].sum())
+    if fewer and determined > 0:
+        n_components = determined
     check_determined((values > floor)[:n_components])
     known = coefficients[:, : n_components + int(np.all(values > floor))]
     known = known / np.sqrt(np.einsum("mk,mk->k", known, covariance @ known))
