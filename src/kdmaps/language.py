@@ -48,6 +48,9 @@ OPTIONS = {
     "header": "--header",
     "stride": "--stride",
     "reversible": "--no-reversible",
+    "bursts": "--bursts",
+    "burst_start": "--burst-start",
+    "burst_weight": "--burst-weights",
 }
 #: Settings on the command line that are not an option and its value.
 SPECIAL: dict[str, dict[str, str]] = {
