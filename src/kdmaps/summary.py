@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator
 
 from kdmaps.bases import Basis
 from kdmaps.checks import Checks
+from kdmaps.clocks.clock import BurstClock
 from kdmaps.data.detached import RareGroup
 from kdmaps.data.sources import ArraySource
 from kdmaps.diagnostics.independence import IndependentModes
@@ -71,6 +72,7 @@ class FittedModel(BaseEstimator):
     lag_choice_: ImpliedTimescales | None
     checks_: Checks
     rare_groups_: tuple[RareGroup, ...]
+    clock_: BurstClock | None
 
 
 class SearchedModel(FittedModel):
@@ -125,6 +127,7 @@ class FitSummary:
     unit: str | None  # of the time step between frames
     unit_diffusion: bool  # time scales assume a diffusion constant of 1
     standardized: bool  # columns were divided by their standard deviations
+    clock: BurstClock | None  # of bursts, by which time scales are real
     lag: int | None  # in frames; None for a model of samples
     time_step: float
     lag_choice: ImpliedTimescales | None  # None if the lag was given
@@ -193,6 +196,9 @@ class FitSummary:
         if self.lag is not None:
             unit = self.unit or ("frames (time_step=1)" if self.time_step == 1 else "the unit of the time step")
             return f"Time scales are in {unit}, from pairs of frames {self.lag_time} apart."
+        if self.clock is not None:
+            unit = self.unit or "the unit of the time step"
+            return f"Time scales are real, in {unit}, by {self.clock.n_bursts} bursts."
         if self.standardized:
             return "Columns were divided by their standard deviations; time scales are in units of variances."
         if self.unit_diffusion:
@@ -273,8 +279,11 @@ def summarise(
         gap=model.modes_.timescale_gap,
         uncertainty=uncertainty,
         unit=unit,
-        unit_diffusion=clock.lag is None and isinstance(parameters["diffusion"], str | TangentDiffusion | None),
+        unit_diffusion=model.clock_ is None
+        and clock.lag is None
+        and isinstance(parameters["diffusion"], str | TangentDiffusion | None),
         standardized=bool(parameters.get("standardize", False)),
+        clock=model.clock_,
         lag=clock.lag,
         time_step=clock.time_step,
         lag_choice=model.lag_choice_,
