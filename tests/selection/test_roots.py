@@ -9,6 +9,7 @@ import kdmaps
 from kdmaps.data.sources import Sample
 from kdmaps.forms.diffusion import DiffusionTensor
 from kdmaps.kernels import Gaussian
+from kdmaps.selection import roots
 from kdmaps.selection.candidate import Axes, Recipe, origin_of, plain_data
 from kdmaps.selection.roots import FLOOR, KNOTS, axis_root, axis_timescales
 from shared import known
@@ -119,3 +120,16 @@ def test_a_well_among_many_idle_columns_is_found_from_few_samples(rotation):
     X = system.sample(200, random_state=9002)
     model = kdmaps.AdaptiveDiffusionMap(4, random_state=9002).fit(X)
     assert kdmaps.metrics.subspace_r2(model.transform(X), system.reference(X, 4)) > 0.85
+
+
+def test_sums_of_hat_functions():
+    """Sums over intervals equal products of the hats themselves, and of their differences within an interval."""
+    rng = np.random.default_rng(0)
+    points = rng.uniform(0.1, 0.9, (200, 3)) + rng.integers(0, KNOTS - 1, (200, 3))
+    share = rng.random(200) / 100
+    knots = np.sort(rng.random((KNOTS, 3)), axis=0) / 20 + np.arange(KNOTS)[:, None]
+    covariance, energy = roots._hat_sums(points, knots, share)
+    assert_allclose(covariance, roots._covariance(roots._hats(points, knots), share), atol=1e-14)
+    step = 1e-3
+    slopes = (roots._hats(points + step, knots) - roots._hats(points - step, knots)) / (2 * step)
+    assert_allclose(energy, roots._product(slopes, share), atol=1e-10)

@@ -81,27 +81,60 @@ def axis_timescales(
     known = np.flatnonzero(np.all(np.diff(knots, axis=0) > 0, axis=0))
     for part in slices(len(known), max(1, BLOCK_NUMBERS // (n * KNOTS))):
         own = known[part]
-        hats, slopes = _hats(points[:, own], knots[:, own])
-        covariance = _covariance(hats, share)
         if second is None:
-            energy = diffusion[own, None, None] * _product(slopes, share)
+            covariance, energy = _hat_sums(points[:, own], knots[:, own], share)
+            energy *= diffusion[own, None, None]
         else:
-            later, _ = _hats(second[:, own], knots[:, own])
-            covariance = (covariance + _covariance(later, share)) / 2
+            hats = _hats(points[:, own], knots[:, own])
+            later = _hats(second[:, own], knots[:, own])
+            covariance = (_covariance(hats, share) + _covariance(later, share)) / 2
             energy = _product(later - hats, share) / 2
         # Without the first hat no function is constant.
         times[own] = ritz_pairs(covariance[:, 1:, 1:], energy[:, 1:, 1:])[0]
     return times
 
 
-def _hats(points: np.ndarray, knots: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return hat functions of every coordinate at its knots, and their derivatives; (d, n, KNOTS) each."""
+def _hats(points: np.ndarray, knots: np.ndarray) -> np.ndarray:
+    """Return hat functions of every coordinate at its knots; (d, n, KNOTS)."""
+    return np.maximum(1 - np.abs(_places(points, knots)[:, :, None] - np.arange(KNOTS)), 0)
+
+
+def _places(points: np.ndarray, knots: np.ndarray) -> np.ndarray:
+    """Return the places of points among the knots of their coordinate, from 0 to KNOTS - 1; (d, n)."""
     numbers = np.arange(KNOTS)
-    places = np.stack([np.interp(x, own, numbers) for x, own in zip(points.T, knots.T, strict=True)])
+    return np.stack([np.interp(x, own, numbers) for x, own in zip(points.T, knots.T, strict=True)])
+
+
+def _hat_sums(points: np.ndarray, knots: np.ndarray, share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the covariances of the hat functions of every coordinate, and of their derivatives; (d, KNOTS, KNOTS).
+
+    At a point, two neighbouring hats differ from 0, so both are sums over the intervals between knots.
+    """
+    d = points.shape[1]
+    places = _places(points, knots)
     left = np.minimum(places.astype(int), KNOTS - 2)
-    density = 1 / np.take_along_axis(np.diff(knots, axis=0).T, left, axis=1)
-    slopes = (numbers == left[:, :, None] + 1).astype(float) - (numbers == left[:, :, None])
-    return np.maximum(1 - np.abs(places[:, :, None] - numbers), 0), slopes * density[:, :, None]
+    right_part = places - left
+    cells = (left + KNOTS * np.arange(d)[:, None]).ravel()
+
+    def summed(values: np.ndarray) -> np.ndarray:
+        return np.bincount(cells, (share * values).ravel(), d * KNOTS).reshape(d, KNOTS)[:, :-1]
+
+    lower = np.arange(KNOTS - 1)
+    upper = lower + 1
+    means = np.zeros((d, KNOTS))
+    means[:, lower] += summed(1 - right_part)
+    means[:, upper] += summed(right_part)
+    covariance = np.zeros((d, KNOTS, KNOTS))
+    covariance[:, lower, lower] += summed((1 - right_part) ** 2)
+    covariance[:, upper, upper] += summed(right_part**2)
+    covariance[:, lower, upper] = covariance[:, upper, lower] = summed(right_part * (1 - right_part))
+    covariance -= means[:, :, None] * means[:, None, :]
+    steepness = summed(np.ones_like(right_part)) / np.diff(knots, axis=0).T ** 2
+    energy = np.zeros((d, KNOTS, KNOTS))
+    energy[:, lower, lower] += steepness
+    energy[:, upper, upper] += steepness
+    energy[:, lower, upper] = energy[:, upper, lower] = -steepness
+    return covariance, energy
 
 
 def _product(values: np.ndarray, share: np.ndarray) -> np.ndarray:
