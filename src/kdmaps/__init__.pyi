@@ -22,6 +22,7 @@ from .estimators.adaptive import AdaptiveDiffusionMap as AdaptiveDiffusionMap
 from .estimators.committor import AdaptiveCommittor as AdaptiveCommittor
 from .estimators.kernel_map import KernelDiffusionMap as KernelDiffusionMap
 from .estimators.kernel_map import load as load
+from .estimators.neighbors import NeighborDiffusionMap as NeighborDiffusionMap
 from .estimators.search import KernelSearchCV as KernelSearchCV
 from .estimators.variational import VariationalKernelMap as VariationalKernelMap
 from .forms.diffusion import Factor as Factor

@@ -50,6 +50,8 @@ OPTIONS = {
     "time": "--time",
     "degrees": "--degrees",
     "reversible": "--no-reversible",
+    "energy": "--energy",
+    "n_neighbors": "--neighbors",
 }
 #: Settings on the command line that are not an option and its value.
 SPECIAL: dict[str, dict[str, str]] = {
