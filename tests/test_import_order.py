@@ -35,6 +35,7 @@ ORDER = [
     "simulation",
     "plotting",
     "report",
+    "scanpy",
     "cli",
     "__main__",
 ]

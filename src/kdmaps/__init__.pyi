@@ -13,6 +13,7 @@ from . import metrics as metrics
 from . import plotting as plotting
 from . import problems as problems
 from . import report as report
+from . import scanpy as scanpy
 from . import simulation as simulation
 from . import uncertainty as uncertainty
 from .analysis import Analysis as Analysis
