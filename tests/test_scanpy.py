@@ -45,6 +45,39 @@ def test_fields_are_those_of_scanpy(fitted):
     np.testing.assert_allclose(X[:, 1:] / X[0, 0], model.transform(TREE["X"]), atol=1e-9)
 
 
+def test_distances_belong_to_the_edges_of_the_graph(fitted):
+    graph, lengths = fitted.obsp["kdmaps_connectivities"].toarray(), fitted.obsp["kdmaps_distances"].toarray()
+    X = TREE["X"]
+    exact = np.linalg.norm(X[:, None] - X, axis=2)
+    np.testing.assert_allclose(lengths, np.where(graph > 0, exact, 0), atol=1e-9)
+
+
+def test_functions_of_scanpy_read_the_graph_and_the_map(fitted):
+    sc = pytest.importorskip("scanpy")
+    adata = fitted.copy()
+    sc.tl.paga(adata, groups="branch", neighbors_key="kdmaps")
+    connected = adata.uns["paga"]["connectivities"].toarray()
+    assert connected[1, 2] < min(connected[0, 1], connected[0, 2])  # the branches meet at the end of the trunk
+    assert sc.pl.diffmap(adata, color="branch", show=False) is not None
+    sc.tl.dpt(adata, neighbors_key="kdmaps")
+    times = [object.obs["dpt_pseudotime"] for object in (adata, fitted)]
+    assert times[0].corr(times[1], method="spearman") > 0.9
+
+
+def test_functions_of_palantir_read_fates_and_map(fitted):
+    palantir = pytest.importorskip("palantir")
+    ks.terminal_states(fitted)
+    ks.fate_probabilities(fitted)
+    adata = fitted.copy()
+    space = palantir.utils.determine_multiscale_space(
+        adata, eigval_key="diffmap_evals", eigvec_key="X_diffmap", n_eigs=5
+    )
+    assert space.shape == (CELLS, 4)
+    keys = {"pseudo_time_key": "dpt_pseudotime", "fate_prob_key": "fate_probabilities"}
+    masks = palantir.presults.select_branch_cells(adata, **keys, save_as_df=False)
+    assert masks.sum(axis=0).min() > 50
+
+
 def test_notes_say_how_many_components_are_stable(fitted):
     notes = ks.diffmap(make(), 5)
     assert notes.startswith("All 4 components after the constant are stable")

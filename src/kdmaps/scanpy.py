@@ -13,7 +13,8 @@ field                               content
 ``obs["terminal_states"]``          cells at the ends of branches
 ``obsm["fate_probabilities"]``      probability to reach each terminal state first
 ``varm["diffmap_loadings"]``        change of each component with the expression of each gene
-``obsp["kdmaps_connectivities"]``   weights of the graph
+``obsp["kdmaps_connectivities"]``   weights of the graph, for functions of scanpy with ``neighbors_key="kdmaps"``
+``obsp["kdmaps_distances"]``        distances of connected cells
 ``uns["kdmaps"]``, ``obsm["X_neighbor_means"]``, ``obsm["neighbor_widths"]``: needed by `project`
 ==================================  =========================================================================
 """
@@ -51,6 +52,8 @@ SHORTEST_BRANCH = 0.1
 TERMINAL_SHARE = 0.01
 #: Tolerance of probabilities.
 TOLERANCE = 1e-8
+#: Edges whose lengths are computed at once.
+EDGES = 2**15
 #: Cells whose gradients are averaged for the loadings.
 GRADIENT_CELLS = 2_000
 
@@ -116,12 +119,17 @@ def diffmap(
     adata.obsm["X_neighbor_means"] = basis.form.means.points
     adata.obsm["neighbor_widths"] = np.column_stack([basis.form.rows.widths, basis.form.means.widths])
     adata.obsp["kdmaps_connectivities"] = sparse.csr_matrix(found.graph)
+    adata.obsp["kdmaps_distances"] = _edge_lengths(adata.obsp["kdmaps_connectivities"], X)
     notes = _notes(found, adata)
     adata.uns["kdmaps"] = {
         "use_rep": use_rep,
         "n_dims": X.shape[1],
         "n_neighbors": n_neighbors,
         "shares": basis.form.shares,
+        # For functions of scanpy with neighbors_key="kdmaps".
+        "connectivities_key": "kdmaps_connectivities",
+        "distances_key": "kdmaps_distances",
+        "params": {"n_neighbors": n_neighbors, "method": "kdmaps", "use_rep": use_rep},
         "notes": notes,
     }
     names = np.array([*map(str, range(found.labels.max() + 1)), "apart"], dtype=object)
@@ -361,6 +369,15 @@ def _write_components(adata: Any, values: np.ndarray, eigenvalues: np.ndarray, n
     scale = np.sqrt(len(values) if n_cells is None else n_cells)
     adata.obsm["X_diffmap"] = np.column_stack([np.ones(len(values)), values]) / scale
     adata.uns["diffmap_evals"] = np.concatenate([[1.0], eigenvalues])
+
+
+def _edge_lengths(weights: sparse.csr_matrix, X: np.ndarray) -> sparse.csr_matrix:
+    """Return the distances between cells that the graph connects, which scanpy.tl.paga reads."""
+    first = np.repeat(np.arange(len(X)), np.diff(weights.indptr))
+    lengths = np.empty(weights.nnz)
+    for part in slices(weights.nnz, EDGES):
+        lengths[part] = np.linalg.norm(X[first[part]] - X[weights.indices[part]], axis=1)
+    return sparse.csr_matrix((lengths, weights.indices, weights.indptr), shape=weights.shape)
 
 
 def _notes(found: GraphFit, adata: Any) -> str:
