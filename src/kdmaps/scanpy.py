@@ -1,6 +1,6 @@
 """Diffusion maps of cells in AnnData objects, with the names of scanpy: projection, pseudotime, fates, genes.
 
-The modes are those of `kdmaps.NeighborDiffusionMap`: slowest modes of a random walk between neighbouring cells.
+The components are the modes of `kdmaps.NeighborDiffusionMap`, the slowest modes of a random walk between neighbouring cells.
 Functions read principal components, never counts, and write their results into the object, as scanpy does:
 
 ==================================  =========================================================================
@@ -44,7 +44,7 @@ PSEUDOTIME_MODES = 10
 SMOOTHING_STEPS = 3
 #: Neighbours in the space of the modes, by which branches are connected.
 BRANCH_NEIGHBORS = 10
-#: Levels of pseudotime at which branches are told apart.
+#: Levels of pseudotime at which branches are separated.
 LEVELS = 60
 #: A branch ends in a terminal state if pseudotime rises by this along it, as a share of its range.
 SHORTEST_BRANCH = 0.1
@@ -174,8 +174,8 @@ def pseudotime(adata: Any, root: Any) -> None:
     """Compute pseudotime as the diffusion distance from a root cell: `obs["dpt_pseudotime"]`.
 
     It is the distance in the first ten modes of the connected part of the graph that contains the root, multiplied by
-    λ/(1 - λ) (Haghverdi et al. 2016, without the constant mode), so that cells elsewhere have no influence; they have
-    an infinite pseudotime, as in scanpy. `uns["iroot"]` is set too.
+    λ/(1 - λ) (Haghverdi et al. 2016, without the constant mode), so that cells elsewhere do not change it; their
+    pseudotime is infinite, as in scanpy. `uns["iroot"]` is set too.
 
     Parameters
     ----------
@@ -394,7 +394,7 @@ def _notes(found: GraphFit, adata: Any) -> str:
     if len(sizes) > 1:
         sentence += (
             f"; the graph has {len(sizes)} unconnected parts, of {', '.join(f'{size:,}' for size in sizes)} cells, "
-            f"which components 2 to {len(sizes)} tell apart (obs['diffmap_component'])"
+            f"which components 2 to {len(sizes)} separate (obs['diffmap_component'])"
         )
     apart = np.flatnonzero(found.labels < 0)
     if apart.size:

@@ -23,7 +23,7 @@ from kdmaps.utils.threads import slices
 
 #: Local widths are distances to neighbour k/3: with the nearest alone, weights would follow the noise of distances.
 WIDTH_RANK = 3
-#: Largest exponent of a weight: e^-50 is negligible beside other weights, but a far row keeps its relative weights.
+#: Largest exponent of a weight: e^-50 is negligible compared with other weights, but a far row keeps its relative weights.
 MOST = 50.0
 #: Widths are at least this share of their mean: copies of a row have a distance of 0.
 NARROWEST = 1e-6
@@ -223,7 +223,7 @@ class NeighborBasis(Basis):
         return slopes
 
     def _gradient(self, X: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-        """Return the gradients of averages over neighbours; those of the neighbour means by the chain rule."""
+        """Return the gradients of averages over neighbours, by the chain rule for neighbour means."""
         graphs = self.form.neighbors_of(X)
         values = self.values @ coefficients
         total = np.zeros(len(X))
