@@ -1,6 +1,6 @@
 """Diffusion maps of cells in AnnData objects, with the names of scanpy: projection, pseudotime, fates, genes.
 
-The components are the modes of `kdmaps.NeighborDiffusionMap`, the slowest modes of a random walk between neighbouring cells.
+The components are the modes of `kdmaps.NeighborDiffusionMap`, the slowest modes of a random walk between neighbours.
 Functions read principal components, never counts, and write their results into the object, as scanpy does:
 
 ==================================  =========================================================================
@@ -66,6 +66,7 @@ class _Graph(NamedTuple):
     n_neighbors: int
 
 
+@one_blas_thread()
 def diffmap(
     adata: Any,
     n_comps: int = 15,
@@ -112,8 +113,7 @@ def diffmap(
             neighbors=n_neighbors,
             cells=len(X),
         )
-    with one_blas_thread():
-        found = fit_graph(X, n_comps - 1, n_neighbors, seed_of(random_state))
+    found = fit_graph(X, n_comps - 1, n_neighbors, seed_of(random_state))
     basis: Any = found.fit.basis
     _write_components(adata, basis.values, basis.eigenvalues)
     adata.obsm["X_neighbor_means"] = basis.form.means.points
@@ -141,6 +141,7 @@ def diffmap(
     return notes
 
 
+@one_blas_thread()
 def project(new: Any, reference: Any) -> None:
     """Evaluate the components of reference cells at new cells: `new.obsm["X_diffmap"]`.
 
@@ -165,11 +166,11 @@ def project(new: Any, reference: Any) -> None:
             expected=settings["n_dims"],
         )
     X = X[:, : settings["n_dims"]]
-    with one_blas_thread():
-        values = np.vstack([basis.features(X[part]) for part in slices(len(X), basis.chunk_rows)])
+    values = np.vstack([basis.features(X[part]) for part in slices(len(X), basis.chunk_rows)])
     _write_components(new, values, basis.eigenvalues, len(basis.values))
 
 
+@one_blas_thread()
 def pseudotime(adata: Any, root: Any) -> None:
     """Compute pseudotime as the diffusion distance from a root cell: `obs["dpt_pseudotime"]`.
 
@@ -202,6 +203,7 @@ def pseudotime(adata: Any, root: Any) -> None:
     adata.uns["iroot"] = iroot
 
 
+@one_blas_thread()
 def terminal_states(adata: Any) -> list[str]:
     """Find the ends of branches: maxima of pseudotime that differ by more than a tenth of its range from their branch.
 
@@ -240,6 +242,7 @@ def terminal_states(adata: Any) -> list[str]:
     return cells
 
 
+@one_blas_thread()
 def fate_probabilities(adata: Any, terminal: str = "terminal_states") -> None:
     """Compute the probability that a walk between neighbours reaches each terminal state first.
 
@@ -281,6 +284,7 @@ def fate_probabilities(adata: Any, terminal: str = "terminal_states") -> None:
     adata.obsm["fate_probabilities"] = pd.DataFrame(probabilities, index=adata.obs_names, columns=names)
 
 
+@one_blas_thread()
 def loadings(adata: Any) -> None:
     """Compute how components change with the expression of genes: `varm["diffmap_loadings"]`.
 
@@ -308,9 +312,8 @@ def loadings(adata: Any) -> None:
     some = X[:: -(-len(X) // GRADIENT_CELLS)]
     r = basis.n_features
     slopes = np.zeros((r, X.shape[1]))
-    with one_blas_thread():
-        for part in slices(len(some), basis.chunk_rows):
-            slopes += basis.gradient(some[part], np.eye(r)).sum(axis=0)
+    for part in slices(len(some), basis.chunk_rows):
+        slopes += basis.gradient(some[part], np.eye(r)).sum(axis=0)
     of_genes = np.zeros((adata.n_vars, r + 1))
     of_genes[:, 1:] = axes[:, : settings["n_dims"]] @ (slopes / len(some)).T
     adata.varm["diffmap_loadings"] = of_genes

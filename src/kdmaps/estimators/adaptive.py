@@ -20,6 +20,7 @@ from kdmaps.selection.grid import positive, rounded
 from kdmaps.selection.plan import SearchPlan
 from kdmaps.selection.result import Search
 from kdmaps.selection.scores import select_by_timescale
+from kdmaps.utils.threads import one_blas_thread
 from kdmaps.utils.types import PathLike, RandomStateLike, SamplesLike
 from kdmaps.utils.validation import check_choice
 
@@ -62,7 +63,8 @@ class AdaptiveDiffusionMap(SearchedModes):
     energy : {"gradients", "neighbors"}, default="gradients"
         "gradients" is the energy E|∇φ|² of a diffusion, with everything below. "neighbors" is the mean squared
         difference between neighbours, for data without a clock or physics (tables, images, cells): the fit is
-        `kdmaps.NeighborDiffusionMap`, which has no kernel to choose, and only `n_neighbors` and `random_state` apply.
+        `kdmaps.NeighborDiffusionMap`, which has no kernel to choose, and only `n_neighbors`, `random_state` and
+        `n_jobs` apply.
     n_neighbors : int, default=30
         Number of neighbours of each row, for `energy="neighbors"`.
     lag : int or "auto", optional
@@ -208,6 +210,7 @@ class AdaptiveDiffusionMap(SearchedModes):
         self._publish(model._columns, model._fitted(), best_estimator_=model, **others)
         return found
 
+    @one_blas_thread()
     def score(self, X: SamplesLike, y: Any = None, sample_weight: ArrayLike | None = None, **options: Any) -> float:
         check_is_fitted(self)
         if isinstance(self.best_estimator_, NeighborDiffusionMap):

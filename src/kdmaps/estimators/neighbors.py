@@ -14,6 +14,7 @@ from kdmaps.estimators.graph_fit import fit_graph
 from kdmaps.estimators.transformer import ModeTransformer, read_samples
 from kdmaps.exceptions import ArgumentError, NotApplicable
 from kdmaps.forms.tangent import DiffusionLike
+from kdmaps.utils.threads import one_blas_thread
 from kdmaps.utils.types import RandomStateLike, SamplesLike
 from kdmaps.utils.validation import check_positive_integer, seed_of
 
@@ -41,6 +42,8 @@ class NeighborDiffusionMap(ModeTransformer):
         Number k of neighbours of each row.
     random_state : int, RandomState instance or None, default=None
         Seed of the start of the eigenvalue iteration, and of the halves of the rows that test stability.
+    n_jobs : int or None, default=-1
+        Number of threads; -1 is one per core, None is 1.
 
     Attributes
     ----------
@@ -79,6 +82,7 @@ class NeighborDiffusionMap(ModeTransformer):
     _: KW_ONLY
     n_neighbors: int = 30
     random_state: RandomStateLike = None
+    n_jobs: int | None = -1
 
     def _fit(self, X: SamplesLike, sample_weight: ArrayLike | None, groups: ArrayLike | None) -> list[Check]:
         check_positive_integer("n_components", self.n_components)
@@ -114,6 +118,7 @@ class NeighborDiffusionMap(ModeTransformer):
                 n_samples=n_samples,
             )
 
+    @one_blas_thread()
     def score(self, X: SamplesLike, y: Any = None, sample_weight: ArrayLike | None = None, **options: Any) -> float:
         """Raise an error: the time scales of a graph of neighbours are no score at other samples."""
         raise NotApplicable(
@@ -163,5 +168,8 @@ def make_neighbor_map(estimator: Any) -> NeighborDiffusionMap:
             it="it" if len(given) == 1 else "them",
         )
     return NeighborDiffusionMap(
-        estimator.n_components, n_neighbors=estimator.n_neighbors, random_state=estimator.random_state
+        estimator.n_components,
+        n_neighbors=estimator.n_neighbors,
+        random_state=estimator.random_state,
+        n_jobs=estimator.n_jobs,
     )

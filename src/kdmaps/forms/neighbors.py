@@ -23,7 +23,7 @@ from kdmaps.utils.threads import slices
 
 #: Local widths are distances to neighbour k/3: with the nearest alone, weights would follow the noise of distances.
 WIDTH_RANK = 3
-#: Largest exponent of a weight: e^-50 is negligible compared with other weights, but a far row keeps its relative weights.
+#: Largest exponent of a weight. A weight e^-50 is negligible, but all weights of a far row keep their ratios.
 MOST = 50.0
 #: Widths are at least this share of their mean: copies of a row have a distance of 0.
 NARROWEST = 1e-6
