@@ -207,6 +207,8 @@ def test_states_and_relevance(model):
         ({"time_step": 1.0}, "time_step"),
         ({"reversible": False}, "reversible"),
         ({"standardize": True}, "standardize"),
+        ({"isolated": "drop"}, "isolated"),
+        ({"diffusion": np.ones(5)}, "diffusion"),
         ({"search": kdmaps.KernelSearchCV()}, "search"),
     ],
 )

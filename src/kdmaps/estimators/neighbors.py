@@ -159,6 +159,8 @@ def make_neighbor_map(estimator: Any) -> NeighborDiffusionMap:
     unused = {"lag": None, "time_step": None, "reversible": True}
     unused |= {"diffusion": None, "search": None, "standardize": False}
     given = [name for name, default in unused.items() if getattr(estimator, name) is not default]
+    if estimator.isolated != "separate":
+        given.append("isolated")
     if given:
         raise NotApplicable(
             "{energy:neighbors} takes no {names}: neighbours in space have no clock, no diffusion constants and no "
