@@ -45,7 +45,7 @@ from kdmaps.utils.files import append_line, read_lines, write_text
 COMPONENTS = 10
 SEEDS = (100, 101)
 #: Numbers of cells of `--speed`.
-SIZES = (5_000, 20_000, 100_000)
+SIZES = (5_000, 20_000)
 #: Differences below this are ties.
 TIE = 0.005
 BINARY = [-1, 0, 0]
