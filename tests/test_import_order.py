@@ -36,6 +36,7 @@ ORDER = [
     "simulation",
     "plotting",
     "report",
+    "scanpy",
     "cli",
     "__main__",
 ]

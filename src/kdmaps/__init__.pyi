@@ -13,6 +13,7 @@ from . import metrics as metrics
 from . import plotting as plotting
 from . import problems as problems
 from . import report as report
+from . import scanpy as scanpy
 from . import simulation as simulation
 from . import uncertainty as uncertainty
 from .analysis import Analysis as Analysis
@@ -22,6 +23,7 @@ from .estimators.adaptive import AdaptiveDiffusionMap as AdaptiveDiffusionMap
 from .estimators.committor import AdaptiveCommittor as AdaptiveCommittor
 from .estimators.kernel_map import KernelDiffusionMap as KernelDiffusionMap
 from .estimators.kernel_map import load as load
+from .estimators.neighbors import NeighborDiffusionMap as NeighborDiffusionMap
 from .estimators.search import KernelSearchCV as KernelSearchCV
 from .estimators.variational import VariationalKernelMap as VariationalKernelMap
 from .forms.diffusion import Factor as Factor

@@ -53,6 +53,8 @@ OPTIONS = {
     "bursts": "--bursts",
     "burst_start": "--burst-start",
     "burst_weight": "--burst-weights",
+    "energy": "--energy",
+    "n_neighbors": "--neighbors",
 }
 #: Settings on the command line that are not an option and its value.
 SPECIAL: dict[str, dict[str, str]] = {

@@ -16,6 +16,7 @@ from kdmaps.diagnostics.independence import IndependentModes
 from kdmaps.diagnostics.relevance import Relevance
 from kdmaps.diagnostics.trust import Trust
 from kdmaps.forms.moments import Moments
+from kdmaps.forms.neighbors import NeighborBasis
 from kdmaps.forms.tangent import TangentDiffusion, TangentSpaces
 from kdmaps.kernels import Kernel, Metric, Mixture
 from kdmaps.language import PYTHON, Language
@@ -135,6 +136,7 @@ class FitSummary:
     n_samples: int
     effective_samples: float | None  # None without weights
     chosen: str  # kernel, regularization and basis in one line
+    has_kernel: bool  # False for a graph of neighbours
     in_metric: bool
     checks: Checks  # of all parts that are shown
     search: SearchSummary | None
@@ -201,6 +203,8 @@ class FitSummary:
             return f"Time scales are real, in {unit}, by {self.clock.n_bursts} bursts."
         if self.standardized:
             return "Columns were divided by their standard deviations; time scales are in units of variances."
+        if not self.has_kernel:
+            return "Rates are per step of a random walk between neighbours: they have no unit of time."
         if self.unit_diffusion:
             return "Time scales are in units of length²/D with D = 1: divide them by the diffusion constant D."
         return "Time scales are in the time unit of the given diffusion tensor."
@@ -208,6 +212,8 @@ class FitSummary:
     @property
     def short_reason(self) -> str:
         """The kernel and the origin of the choice in one line."""
+        if not self.has_kernel:
+            return f"Energy: {self.chosen}."
         how = "given" if self.history is None else "learned"
         if self.search is not None:
             agreement = f"agreement of the folds {self.search.fold_agreement:.2f}"
@@ -219,6 +225,8 @@ class FitSummary:
         """Sentences that explain the choice of the kernel, the most important first."""
         search, r = self.search, len(self.timescales)
         if search is None:
+            if not self.has_kernel:
+                return [f"The energy is the difference between neighbours: a {self.chosen}. No kernel was chosen."]
             if self.history is None:
                 return ["The kernel was given."]
             loss, best = self.history["loss"], self.history["best_loss"][-1]
@@ -261,15 +269,16 @@ def summarise(
     `checks` and `doubtful`, a mask of the modes, are those of an analysis; by default, of the fit alone.
     """
     parameters, clock, trust, r = model.get_params(), model.modes_.clock, model.trust_, len(model.timescales_)
+    searched = isinstance(model, SearchedModel) and model.kernel_ is not None
     if uncertainty is not None and len(uncertainty.timescale_intervals) != r:
         known = len(uncertainty.timescale_intervals)
         raise ValueError(f"uncertainty has {known} modes, but the model has {r}; resample this model.")
-    search = _summarise_search(model, parameters, clock.lag) if isinstance(model, SearchedModel) else None
+    search = _summarise_search(model, parameters, clock.lag) if searched else None
     if doubtful is None:
         doubtful = np.zeros(r, dtype=bool) if trust is None else ~trust.ok
-    refinement = model.refinement_ if isinstance(model, SearchedModel) else None
+    refinement = model.refinement_ if searched else None
     history, objective = refinement.history if refinement is not None and refinement.preferred else None, ""
-    used = (model.best_params_ if isinstance(model, SearchedModel) else parameters).get("regularization")
+    used = (model.best_params_ if searched else parameters).get("regularization")
     if isinstance(model, LearnedModel):
         used, history, objective = model.regularization_, model.history_, repr(model.objective)
     return FitSummary(
@@ -281,7 +290,7 @@ def summarise(
         unit=unit,
         unit_diffusion=model.clock_ is None
         and clock.lag is None
-        and isinstance(parameters["diffusion"], str | TangentDiffusion | None),
+        and isinstance(parameters.get("diffusion"), str | TangentDiffusion | None),
         standardized=bool(parameters.get("standardize", False)),
         clock=model.clock_,
         lag=clock.lag,
@@ -290,12 +299,13 @@ def summarise(
         directed=model.right_modes_ is not None,
         n_samples=model.moments_.count,
         effective_samples=float(model.moments_.effective_count) if model.moments_.weighted else None,
-        chosen=f"{describe_kernel(model.kernel_)}, regularization {used:.3g}, {model.basis_.n_features} features",
+        chosen=describe_choice(model, used),
+        has_kernel=model.kernel_ is not None,
         in_metric=isinstance(model.kernel_, Metric),
         checks=model.checks_ if checks is None else checks,
         search=search,
         refinement=refinement,
-        relevance=model.relevance_details_ if isinstance(model, SearchedModel) else None,
+        relevance=model.relevance_details_ if searched else None,
         objective=objective,
         history=history,
     )
@@ -310,6 +320,14 @@ def _summarise_search(model: SearchedModel, parameters: dict[str, Any], lag: int
     named, on_grid = isinstance(scoring, str), not (isinstance(bandwidths, str) and bandwidths == "auto")
     of_modes = model.fold_agreement_, model.suggested_n_components_
     return SearchSummary(model.search_result_, scoring if named else None, on_grid, *of_modes)
+
+
+def describe_choice(model: FittedModel, regularization: float | None) -> str:
+    """Describe kernel, regularization and basis, or the graph of neighbours, in one line."""
+    basis = model.basis_
+    if isinstance(basis, NeighborBasis):
+        return f"graph of {basis.form.rows.n_neighbors} neighbours of {len(basis.values)} rows and of their means"
+    return f"{describe_kernel(model.kernel_)}, regularization {regularization:.3g}, {basis.n_features} features"
 
 
 def describe_kernel(kernel: Kernel) -> str:

@@ -29,7 +29,7 @@ from kdmaps.diagnostics.trust import Trust
 from kdmaps.estimators.arguments import model_and_samples
 from kdmaps.estimators.isolation import at_rows, outside
 from kdmaps.estimators.transformer import ModeTransformer, checked_source
-from kdmaps.exceptions import Undetermined
+from kdmaps.exceptions import NotApplicable, Undetermined
 from kdmaps.forms.diffusion import is_per_sample
 from kdmaps.forms.energy import EnergyForm
 from kdmaps.forms.lagged import LaggedForm
@@ -194,6 +194,11 @@ def bootstrap(
     if max_blocks is not None and (not isinstance(max_blocks, Integral) or max_blocks < 2):
         raise ValueError(f"max_blocks must be None or an integer of at least 2, got {max_blocks!r}.")
     fitted: Any = getattr(model, "best_estimator_", model)
+    if fitted.kernel_ is None:
+        raise NotApplicable(
+            "A graph of neighbours is no sum over independent rows, and its rates have no unit: there are no error "
+            "bars. fold_agreement_ measures how stable the modes are."
+        )
     X, groups, _ = join_trajectories(X, groups, sample_weight)
     X = checked_source(model, X)
     if not isinstance(X, ArraySource):

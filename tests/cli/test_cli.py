@@ -16,6 +16,7 @@ from kdmaps.cli._app import print_table
 from kdmaps.cli._demo import _matched
 from kdmaps.data import DESCRIPTORS, TABLE_FORMATS
 from kdmaps.diagnostics.resampling import MIN_RESAMPLES
+from kdmaps.estimators.adaptive import ENERGIES
 from kdmaps.kernels import FAMILIES
 from kdmaps.selection.plan import RATES
 from kdmaps.summary import summarise
@@ -45,6 +46,7 @@ def test_values_of_options_are_those_of_the_library():
     assert tuple(FAMILIES) == _options.FAMILIES
     assert tuple(DESCRIPTORS) == _options.DESCRIPTORS
     assert tuple(RATES) == _options.RATES
+    assert ENERGIES == _options.ENERGIES
     assert _options.TABLE_FORMATS == TABLE_FORMATS
     assert _options.MIN_RESAMPLES == MIN_RESAMPLES
 

@@ -392,3 +392,33 @@ def test_columns_of_different_scales_are_in_the_headline(tmp_path):
     refused = run("fit", tmp_path / "huge.npy", "--out", tmp_path / "huge")
     assert refused.exit_code == 2
     assert "encountered" not in refused.output
+
+
+def test_a_graph_of_neighbours(data):
+    settings = ("--energy", "neighbors", "--neighbors", 20, "--modes", 2, "--seed", 3)
+    result = run("fit", data / "samples.npy", *settings, "--out", data / "graph")
+    assert result.exit_code == 0, result.output
+    assert "no unit of time" in result.stdout
+    model = kdmaps.AdaptiveDiffusionMap(2, energy="neighbors", n_neighbors=20, random_state=3).fit(X)
+    stored = kdmaps.load(data / "graph" / "model.npz")
+    np.testing.assert_array_equal(stored.transform(X), model.transform(X))
+    assert "graph of 20 neighbours of 240 rows" in run("inspect", data / "graph" / "model.npz").stdout
+    table = run("transform", data / "graph" / "model.npz", data / "samples.npy", "--out", data / "new.npy")
+    assert table.exit_code == 0, table.output
+    np.testing.assert_array_equal(np.load(data / "new.npy"), model.transform(X))
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        (("--energy", "neighbors", "--lag", "3"), "--lag"),
+        (("--energy", "neighbors", "--diffusion", "2"), "--diffusion"),
+        (("--energy", "neighbors", "--kernel", "gaussian"), "--kernel"),
+        (("--energy", "graph"), "--energy"),
+        (("--neighbors", "20"), "--neighbors"),
+    ],
+)
+def test_options_without_a_meaning_for_a_graph(data, options, named):
+    result = run("fit", data / "samples.npy", *options, "--out", data / "graph")
+    assert result.exit_code == 2
+    assert named in result.output

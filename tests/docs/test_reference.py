@@ -20,6 +20,7 @@ PACKAGES = (
     "kdmaps.plotting",
     "kdmaps.problems",
     "kdmaps.report",
+    "kdmaps.scanpy",
     "kdmaps.simulation",
 )
 #: Packages whose functions and classes have an example in their docstrings.

@@ -9,10 +9,11 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.model_selection import GroupKFold
 
+import kdmaps
 from kdmaps import Factor, KernelDiffusionMap, KernelSearchCV, VariationalKernelMap, problems
 from kdmaps.baselines import DiffusionMap
 from kdmaps.data import as_source
-from kdmaps.exceptions import DataWarning
+from kdmaps.exceptions import ArgumentError, DataWarning
 from shared import adaptive, checks, expects, known
 
 N = 60
@@ -176,7 +177,7 @@ def test_message(case, method):
 
 
 def test_sparse():
-    with pytest.raises(TypeError, match="Sparse data was passed"):
+    with pytest.raises(TypeError, match="X is a sparse matrix"):
         KernelDiffusionMap(2).fit(sparse.csr_array(X))
 
 
@@ -428,3 +429,31 @@ def test_settings_of_a_search(change, message):
 def test_a_truth_value_is_no_number_of_modes():
     with pytest.raises(ValueError, match="n_components must be a positive integer, got True"):
         KernelDiffusionMap(True).fit(np.random.default_rng(0).standard_normal((40, 2)))
+
+
+class CellsOfAnnData:
+    """The attributes by which an AnnData object is recognised."""
+
+    n_obs = 10
+    shape = (10, 3)
+    obsm: dict = {}  # noqa: RUF012
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda X: kdmaps.AdaptiveDiffusionMap().fit(X),
+        lambda X: kdmaps.KernelDiffusionMap().fit(X),
+        lambda X: kdmaps.NeighborDiffusionMap().fit(X),
+        lambda X: kdmaps.AdaptiveCommittor().fit(X, np.zeros(10)),
+        lambda X: kdmaps.VariationalKernelMap().fit(X),
+        lambda X: kdmaps.AdaptiveDiffusionMap(lag=1).fit([X, X]),
+        kdmaps.data.check_data,
+        kdmaps.data.as_source,
+    ],
+)
+def test_objects_of_cells_are_refused_with_the_call_to_use(call):
+    with pytest.raises(ArgumentError, match=r"kdmaps\.scanpy\.diffmap"):
+        call(CellsOfAnnData())
+    with pytest.raises(TypeError, match="principal components"):
+        call(sparse.csr_array(np.eye(10)))

@@ -29,6 +29,8 @@ PHRASES.update(
         "shorter steps": "Use frames at shorter time steps{fewer}.",
         "shorter lag or order": "Use a shorter lag, or check that rows are consecutive frames, close enough in time.",
         "order": "Check that the rows are consecutive frames, close enough in time.",
+        "stable modes": "only the first {count} are stable",
+        "no stable modes": "none is stable",
         "in a biased simulation": "in a biased simulation with weights",
         "in a longer trajectory": "in a longer trajectory",
         "detached alone": (
@@ -899,6 +901,37 @@ KOOPMAN_SHARE = _rule(
     side=LEAST,
     limit=5e-3,
     severity=NOTE,
+)
+
+# --- graphs of neighbours -----------------------------------------------------------------------------------------
+COMPONENTS = _rule(
+    "components",
+    "unconnected components of the graph of neighbours",
+    "The graph of neighbours has {value:.0f} unconnected components, of {sizes} rows: the first {indicators} modes, of "
+    "rate 0, are their indicators.",
+    limit=1.0,
+    form=".0f",
+    bound="{limit:.0f}",
+    severity=NOTE,
+)
+SMALL_GROUPS = _rule(
+    "small-groups",
+    "rows in small groups apart from all others",
+    "{value:.0f} row(s) of X form groups of fewer than {neighbors} rows that are far from all others, such as row(s) "
+    "{where} (counted from 0): they have the values of the nearest other row.",
+    "Remove rows that are errors; for modes of such small groups, give a smaller {n_neighbors}.",
+    form=".0f",
+)
+UNSTABLE_SPAN = _rule(
+    "unstable-span",
+    "agreement of halves of the rows on the span of the modes, mean squared cosine",
+    "Halves of the rows disagree on the span of the modes (mean squared cosine {value:.2f}, limit {limit:g}): "
+    "{stable}.",
+    "Use fewer {n_components} or more samples.",
+    side=LEAST,
+    limit=0.6,
+    reason="Halves of noise in 20 and 50 columns reach 0.46 for up to ten modes; the tenth mode of clusters, which is "
+    "hardly determined, has 0.63.",
 )
 
 # --- committor ----------------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from kdmaps.cli._app import app, print_check, print_note, print_table, print_war
 from kdmaps.cli._bursts import BurstFiles, BurstsOption, BurstWeightsOption, StartOption
 from kdmaps.cli._options import (
     BASES,
+    ENERGIES,
     FAMILIES,
     ISOLATED,
     KERNEL,
@@ -96,6 +97,11 @@ def fit(
         bool,
         option(KERNEL, "Columns in different units: divide each by its standard deviation.", "--standardize"),
     ] = False,
+    energy: Annotated[
+        str,
+        option(KERNEL, "gradients, or neighbors for data without a clock or physics.", metavar="NAME"),
+    ] = "gradients",
+    neighbors: Annotated[int, rare(KERNEL, "Neighbours of each row, with --energy neighbors.", min=3)] = 30,
     basis: BasisOption = "auto",
     features: Annotated[
         str, rare(KERNEL, "Number of basis functions; auto: more than 300 if that raises the score.", metavar="N|auto")
@@ -135,6 +141,17 @@ def fit(
     require_one_of(BASES, "--basis", basis)
     require_one_of(RATES, "--rates", rates)
     require_one_of(ISOLATED, "--isolated", isolated)
+    require_one_of(ENERGIES, "--energy", energy)
+    by_neighbors = energy == "neighbors"
+    if by_neighbors:
+        omitted = {"--kernel": kernel == "auto", "--bandwidth": bandwidth is None, "--lambda": regularization is None}
+        omitted |= {"--basis": basis == "auto", "--features": features == "300", "--rates": rates == "ritz"}
+        omitted |= {"--lag": lag is None, "--weights": files.weights is None, "--diffusion": files.diffusion is None}
+        omitted |= {"--ordered": ordered is None, "--standardize": not standardize}
+        omitted |= {"--isolated": isolated == "separate"}
+        for name, unused in omitted.items():
+            require(unused, name, "has no meaning with --energy neighbors; omit it.")
+    require(by_neighbors or neighbors == 30, "--neighbors", "add --energy neighbors.")
     for name, value in (("--bandwidth", bandwidth), ("--lambda", regularization)):
         require(value != 0, name, "give a positive number, or omit it to search for one.")
     require(resamples == 0 or resamples >= MIN_RESAMPLES, "--resamples", f"give 0, or {MIN_RESAMPLES} or more.")
@@ -183,6 +200,10 @@ def fit(
         **({} if isolated == "separate" else {"isolated": isolated}),
     }
     estimator = _estimator(modes, kernel, bandwidth, regularization, settings)
+    if by_neighbors:
+        estimator = kdmaps.AdaptiveDiffusionMap(modes, energy=energy, n_neighbors=neighbors, random_state=seed)
+        samples = replace(samples, group=None)  # neighbours do not depend on groups
+        resamples = 0  # a graph has no error bars
     if time_step is not None and samples.time_step is not None:
         samples = replace(samples, checks=(*samples.checks, compare_steps(samples.time_step, step)))
     analysis = _analyse(estimator, samples, resamples, seed, runs)

@@ -19,6 +19,7 @@ BASES = ("auto", "fourier", "landmarks")
 RATES = ("ritz", "cross-fitted")
 #: Treatments of a few rows behind an empty gap, `--isolated`.
 ISOLATED = ("separate", "keep", "drop")
+ENERGIES = ("gradients", "neighbors")
 MIN_RESAMPLES = 20
 
 

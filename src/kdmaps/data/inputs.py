@@ -24,7 +24,13 @@ from kdmaps.language import Either
 from kdmaps.utils import frames
 from kdmaps.utils.frames import column_names, like
 from kdmaps.utils.types import SamplesLike
-from kdmaps.utils.validation import as_numbers, check_positive_integer, checked_samples, floats_of
+from kdmaps.utils.validation import (
+    as_numbers,
+    check_positive_integer,
+    checked_samples,
+    floats_of,
+    refuse_objects_of_cells,
+)
 
 
 def as_source(X: SamplesLike) -> Source:
@@ -82,6 +88,8 @@ def join_trajectories(
     if isinstance(X, Pairs):
         return X.joined(groups, sample_weight)
     parts = X if isinstance(X, list | tuple) else ()
+    for part in (X, *parts[:1]):
+        refuse_objects_of_cells(part)
     _refuse_ambiguous(X)
     if parts and all(isinstance(part, str | os.PathLike) for part in parts):
         raise ValueError("X is a list of files; read them with kdmaps.data.open_tables(paths).select().")
@@ -118,8 +126,8 @@ def _refuse_ambiguous(X: Any) -> None:
 
 def _joined(parts: Sequence[Any]) -> Any:
     """Concatenate arrays or data frames with the same columns."""
-    if any(hasattr(part, "tocsr") for part in parts):
-        raise TypeError("X contains sparse matrices, but dense data is required; use toarray().")
+    for part in parts:
+        refuse_objects_of_cells(part)
     widths = {part.shape[1] for part in parts}
     if len(widths) > 1:
         raise ValueError(f"The arrays of X have {', '.join(map(str, sorted(widths)))} columns; all must have the same.")

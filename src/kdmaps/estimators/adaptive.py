@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
 
 from kdmaps.checks import Check
+from kdmaps.estimators.neighbors import NeighborDiffusionMap, make_neighbor_map
 from kdmaps.estimators.search import KernelSearchCV, SearchedModes
 from kdmaps.forms.tangent import DiffusionLike
 from kdmaps.kernels import Gaussian, Kernel, Metric
@@ -18,7 +20,9 @@ from kdmaps.selection.grid import positive, rounded
 from kdmaps.selection.plan import SearchPlan
 from kdmaps.selection.result import Search
 from kdmaps.selection.scores import select_by_timescale
+from kdmaps.utils.threads import one_blas_thread
 from kdmaps.utils.types import PathLike, RandomStateLike, SamplesLike
+from kdmaps.utils.validation import check_choice
 
 #: The refinement starts from a Gaussian at least this wide, in median distances. One bandwidth for all coordinates
 #: requires a rough or narrow kernel for the fastest one; with one for each, a smooth kernel does better in the tails.
@@ -29,6 +33,8 @@ START_LAMBDAS = (1e-3, 1e-4, 1e-5)
 NARROWEST = 3.0
 #: Samples, and pairs of frames, that are searched by default.
 SEARCHED_SAMPLES, SEARCHED_PAIRS = 5_000, 20_000
+#: Energies of the modes.
+ENERGIES = ("gradients", "neighbors")
 #: Parameters that replace the parameters of `search`.
 OWN = (
     *("n_components", "lag", "time_step", "reversible", "isolated", "diffusion", "basis", "n_features", "cv"),
@@ -54,6 +60,13 @@ class AdaptiveDiffusionMap(SearchedModes):
     ----------
     n_components : int, default=4
         Number r of modes, the constant not counted.
+    energy : {"gradients", "neighbors"}, default="gradients"
+        "gradients" is the energy E|∇φ|² of a diffusion, with everything below. "neighbors" is the mean squared
+        difference between neighbours, for data without a clock or physics (tables, images, cells): the fit is
+        `kdmaps.NeighborDiffusionMap`, which has no kernel to choose, and only `n_neighbors`, `random_state` and
+        `n_jobs` apply.
+    n_neighbors : int, default=30
+        Number of neighbours of each row, for `energy="neighbors"`.
     lag : int or "auto", optional
         Number of frames between the two frames of a pair. X is then a trajectory (or several: `groups`, or a list of
         arrays) of frames at equal time steps, and the modes are the slow modes of the transfer operator. "auto" is the
@@ -156,6 +169,8 @@ class AdaptiveDiffusionMap(SearchedModes):
 
     n_components: int = 4
     _: KW_ONLY
+    energy: str = "gradients"
+    n_neighbors: int = 30
     lag: int | str | None = None
     time_step: float | None = None
     reversible: bool = True
@@ -174,6 +189,9 @@ class AdaptiveDiffusionMap(SearchedModes):
     standardize: bool = False
 
     def _fit(self, X: SamplesLike, sample_weight: ArrayLike | None, groups: ArrayLike | None) -> list[Check]:
+        check_choice("energy", self.energy, ENERGIES)
+        if self.energy == "neighbors":
+            return self._fit_neighbors(X, sample_weight, groups)
         settings = self._search_settings()
         goal = "heldout" if isinstance(self.refine, bool) else self.refine
         make_objective(goal, self.n_components)  # an invalid objective is reported before the search
@@ -182,6 +200,22 @@ class AdaptiveDiffusionMap(SearchedModes):
         # The refinement maximises the default score of samples without a lag; it does not apply to other scores.
         wanted = self.refine is not False and self.lag is None and plan.scoring == "timescale"
         return self._fit_plan(plan, X, sample_weight, groups, refined if wanted else None)
+
+    def _fit_neighbors(self, X: SamplesLike, sample_weight: ArrayLike | None, groups: ArrayLike | None) -> list[Check]:
+        """Fit and publish the modes of a graph of neighbours."""
+        model = make_neighbor_map(self)
+        found = model._fit(X, sample_weight, groups)
+        of_graph = ("components_of_rows_", "fold_agreement_", "suggested_n_components_", "graph_")
+        others = {name: getattr(model, name) for name in of_graph}
+        self._publish(model._columns, model._fitted(), best_estimator_=model, **others)
+        return found
+
+    @one_blas_thread()
+    def score(self, X: SamplesLike, y: Any = None, sample_weight: ArrayLike | None = None, **options: Any) -> float:
+        check_is_fitted(self)
+        if isinstance(self.best_estimator_, NeighborDiffusionMap):
+            return self.best_estimator_.score(X)
+        return super().score(X, y, sample_weight, **options)
 
     def _search_settings(self) -> KernelSearchCV:
         """Return the search with the parameters of this estimator."""

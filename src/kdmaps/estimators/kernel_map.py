@@ -10,7 +10,16 @@ from kdmaps.checks import Check, collected, warn_of
 from kdmaps.data.inputs import join_trajectories
 from kdmaps.estimators.committor import AdaptiveCommittor
 from kdmaps.estimators.fit import ModelSpec, fit_modes, spec_of
-from kdmaps.estimators.model_files import COMMITTOR, opened, read_committor, read_model, stored_checks
+from kdmaps.estimators.model_files import (
+    COMMITTOR,
+    NEIGHBORS,
+    opened,
+    read_committor,
+    read_model,
+    read_neighbors,
+    stored_checks,
+)
+from kdmaps.estimators.neighbors import NeighborDiffusionMap
 from kdmaps.estimators.transformer import ModeTransformer, checked_source, read_samples
 from kdmaps.exceptions import NotApplicable
 from kdmaps.forms.tangent import DiffusionLike
@@ -246,7 +255,7 @@ def load(path: PathLike) -> Any:
 
     Returns
     -------
-    estimator : KernelDiffusionMap or AdaptiveCommittor
+    estimator : KernelDiffusionMap, NeighborDiffusionMap or AdaptiveCommittor
         Fitted, with the same functions, gradients and scores as the saved model; `partial_fit` adds samples to modes.
 
     Raises
@@ -270,6 +279,10 @@ def load(path: PathLike) -> Any:
         if header.get("class") == COMMITTOR:
             parameters, columns, committor = read_committor(header, arrays)
             return AdaptiveCommittor(**parameters)._publish(columns, committor, stored_checks(header))
+        if header.get("class") == NEIGHBORS:
+            parameters, columns, found = read_neighbors(header, arrays)
+            model = NeighborDiffusionMap(**parameters)
+            return model._publish(columns, found.fit, **found.attributes(), checks_=stored_checks(header))
         parameters, columns, fitted, changed = read_model(header, arrays)
         checks = stored_checks(header)
         if unknown := set(parameters) - set(KernelDiffusionMap._get_param_names()):

@@ -29,6 +29,7 @@ from kdmaps.diagnostics.trust import Equilibrium, Trust
 from kdmaps.estimators.archive import DIGEST, read_archive, write_archive
 from kdmaps.estimators.committor_fit import CommittorFit
 from kdmaps.estimators.fit import Columns, Fit
+from kdmaps.estimators.graph_fit import GraphFit
 from kdmaps.forms.diffusion import Factor
 from kdmaps.forms.moments import Moments
 from kdmaps.forms.tangent import TangentDiffusion, TangentSpaces
@@ -39,14 +40,15 @@ from kdmaps.utils.types import PathLike
 from kdmaps.utils.validation import check_positive_integer, check_positive_number
 
 FORMAT = "kdmaps model"
-#: Increase this when older versions can no longer read a file. Version 5 has the clock of bursts or a learned tensor,
-#: version 4 a large metric as an array, version 3 kernels in a metric; other files have version 2, which 0.1.0 reads.
+#: Increase this when older versions can no longer read a file. Version 5 has the clock of bursts, a learned tensor or
+#: a graph of neighbours, version 4 a large metric as an array, version 3 kernels in a metric; other files have
+#: version 2, which 0.1.0 reads.
 FORMAT_VERSION = 5
 LARGE_METRIC, METRIC, PLAIN = 4, 3, 2
 #: A metric with more numbers is an array of the file, not text of its header.
 LARGE_ROOT = 2**14
 #: The estimators that a file may name.
-ESTIMATOR, COMMITTOR = "KernelDiffusionMap", "AdaptiveCommittor"
+ESTIMATOR, COMMITTOR, NEIGHBORS = "KernelDiffusionMap", "AdaptiveCommittor", "NeighborDiffusionMap"
 #: Bases that a file may name, and the shapes of the arrays that they are built from, in the order of their arguments.
 STORED_BASES: dict[str, tuple[Callable[..., Basis], dict[str, str]]] = {
     "FourierBasis": (FourierBasis, {"frequencies": "qd", "weights": "q", "origin": "d"}),
@@ -88,6 +90,19 @@ EQUILIBRIUM = dict.fromkeys(Equilibrium._fields, "r")
 SUPPORT = {"samples": "sd", "low": "d", "high": "d"}
 #: All rows of detached groups, the group of each, and for each group the fields of `RareGroup`.
 GROUPS = {"points": "nd", "rows": "n", "group": "n", "share": "g", "gap": "g", "typical": "g", "is_state": "g"}
+#: Arrays of a graph of neighbours: rows and neighbour means with their widths, and the modes.
+GRAPH = {
+    "rows": "nd",
+    "row_widths": "n",
+    "means": "nd",
+    "mean_widths": "n",
+    "shares": "g",
+    "values": "nr",
+    "eigenvalues": "r",
+    "components": "n",
+    "next_eigenvalue": "",
+    "agreement": "",
+}
 #: The function of a committor, its flux and its rates.
 FUNCTION = {"coefficients": "pk", "offset": "k", "quantities": "t", "intervals": "te"}
 #: The clock of u estimators for v columns; estimators that show no decay have infinite errors.
@@ -125,6 +140,8 @@ def write_model(
     estimator = getattr(estimator, "best_estimator_", estimator)
     if (name := type(estimator).__name__) == COMMITTOR:
         return _write_committor(estimator, file, inputs)
+    if name == NEIGHBORS:
+        return _write_neighbors(estimator, file, inputs)
     if name != ESTIMATOR:
         raise ValueError(f"{name} cannot be saved; a saved model is a {ESTIMATOR}.")
     fitted: Fit = estimator._fitted()
@@ -155,6 +172,28 @@ def _write_committor(estimator: Any, file: BinaryIO, inputs: Sequence[str] | Non
     _write(file, estimator, fitted.basis, arrays, least=LARGE_METRIC, **more, clock=_clock_header(fitted.clock))
 
 
+def _write_neighbors(estimator: Any, file: BinaryIO, inputs: Sequence[str] | None) -> None:
+    basis = estimator.basis_
+    rows, means = basis.form.rows, basis.form.means
+    arrays = {
+        "rows": rows.points,
+        "row_widths": rows.widths,
+        "means": means.points,
+        "mean_widths": means.widths,
+        "shares": basis.form.shares,
+        "values": basis.values,
+        "eigenvalues": basis.eigenvalues,
+        "components": estimator.components_of_rows_.astype(np.float64),
+        "next_eigenvalue": np.asarray(estimator.modes_.next_eigenvalue),
+        "agreement": np.asarray(estimator.fold_agreement_),
+    }
+    stored = {f"graph.{name}": array for name, array in arrays.items()}
+    stored |= _arrays_in("support", estimator.support_, SUPPORT)
+    checks = [check.to_dict() for check in estimator.checks_]
+    more: dict[str, Any] = {"inputs": inputs, "stable": estimator.suggested_n_components_, "checks": checks}
+    _write(file, estimator, basis, stored, least=FORMAT_VERSION, **more)
+
+
 def _write(
     file: BinaryIO,
     estimator: Any,
@@ -166,10 +205,12 @@ def _write(
 ) -> None:
     """Write a basis, the other arrays of a fit and a header, which has `more` entries; `of_fit` replaces parameters."""
     stored: dict[str, np.ndarray] = {}
-    kernel = _kernel_data("basis.kernel", basis.kernel, stored)
-    _read_kernel(kernel, stored)  # a kernel class of the user could not be read back
-    if any(isinstance(part, Metric) for _, part in basis.kernel.components()):
-        least = max(least, LARGE_METRIC if stored else METRIC)
+    kernel = None
+    if basis.kernel is not None:
+        kernel = _kernel_data("basis.kernel", basis.kernel, stored)
+        _read_kernel(kernel, stored)  # a kernel class of the user could not be read back
+        if any(isinstance(part, Metric) for _, part in basis.kernel.components()):
+            least = max(least, LARGE_METRIC if stored else METRIC)
     parameters = estimator.get_params(deep=False) | (of_fit or {})
     if parameters.get("isolated") == "separate":  # the default, which older versions do not have
         del parameters["isolated"]
@@ -189,7 +230,9 @@ def _write(
         "sealed": True,
         **{key: value for key, value in more.items() if value is not None},
     }
-    stored |= _arrays_in("basis", basis, STORED_BASES[type(basis).__name__][1]) | arrays
+    if kernel is not None:
+        stored |= _arrays_in("basis", basis, STORED_BASES[type(basis).__name__][1])
+    stored |= arrays
     stored["header"] = np.frombuffer(json.dumps(header, allow_nan=False).encode(), dtype=np.uint8)
     write_archive(file, stored)
 
@@ -317,6 +360,21 @@ def read_committor(
     return parameters, columns, fitted
 
 
+def read_neighbors(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> tuple[dict[str, Any], Columns, GraphFit]:
+    """Return parameters, columns and fit from the content of the file of a graph of neighbours."""
+    parameters = {name: _decode(value, arrays) for name, value in header["parameters"].items()}
+    columns = _read_columns(header)
+    sizes = {"d": columns.n_features, "g": 2}
+    graph = _take(arrays, "graph", GRAPH, sizes, may_be_nan=("next_eigenvalue",))
+    number = check_positive_integer("its n_neighbors", parameters["n_neighbors"])
+    if not number < sizes["n"]:
+        raise ValueError(f"its {number} neighbours are not fewer than its {sizes['n']} rows.")
+    if not (graph["eigenvalues"] > 0).all() or not min(graph["row_widths"].min(), graph["mean_widths"].min()) > 0:
+        raise ValueError("its eigenvalues and widths must be positive.")
+    support = Support(**_take(arrays, "support", SUPPORT, sizes))
+    return parameters, columns, GraphFit.stored(graph, number, support, header["stable"])
+
+
 def read_model(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> tuple[dict[str, Any], Columns, Fit, list[str]]:
     """Return parameters, columns, fit and changed parameters from the content of a model file."""
     if header["class"] != ESTIMATOR:
@@ -393,12 +451,9 @@ def _read_basis(
     make_basis, basis_arrays = STORED_BASES[header["basis"]]
     parameters = {name: _decode(value, arrays) for name, value in header["parameters"].items()}
     parameters.pop("engine", None)  # in files of 0.1.0
-    kernel, d, names = _read_kernel(header["kernel"], arrays), header["n_features_in"], header["feature_names_in"]
-    if type(d) is not int:
-        raise ValueError(f"its number of features {d!r} is not an integer.")
-    if names is not None and (not all(isinstance(name, str) for name in names) or len(names) != d):
-        raise ValueError(f"its feature names are not {d} strings.")
-    sizes = {"d": d}
+    kernel = _read_kernel(header["kernel"], arrays)
+    columns = _read_columns(header)
+    sizes = {"d": columns.n_features}
     _check_kernel(kernel, sizes)
     basis = make_basis(kernel, *_take(arrays, "basis", basis_arrays, sizes).values())
     dtype = parameters.get("dtype", "float64")
@@ -406,7 +461,17 @@ def _read_basis(
         raise ValueError(f"its dtype {str(dtype)[:20]!r} is neither float32 nor float64.")
     basis = basis.astype(dtype)
     sizes["p"] = basis.n_features
-    return parameters, basis, Columns(d, None if names is None else np.array(names, dtype=object)), sizes
+    return parameters, basis, columns, sizes
+
+
+def _read_columns(header: dict[str, Any]) -> Columns:
+    """Return the number and the names of the columns."""
+    d, names = header["n_features_in"], header["feature_names_in"]
+    if type(d) is not int:
+        raise ValueError(f"its number of features {d!r} is not an integer.")
+    if names is not None and (not all(isinstance(name, str) for name in names) or len(names) != d):
+        raise ValueError(f"its feature names are not {d} strings.")
+    return Columns(d, None if names is None else np.array(names, dtype=object))
 
 
 def _modes(parameters: dict[str, Any], arrays: dict[str, np.ndarray], sizes: dict[str, int]) -> Modes:

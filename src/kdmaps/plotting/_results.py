@@ -100,7 +100,7 @@ def plot_timescales(
     if doubts.any():
         ax.plot(number[doubts], timescales[doubts], "o", c=LEARNED, mfc="white", label="unreliable")
     if unit is None and summary.unit_diffusion:
-        unit = "length²/D"
+        unit = "length²/D" if summary.has_kernel else "steps of the walk"
     ax.set(yscale="log", xlabel="mode", ylabel=with_unit("time scale", unit), xlim=(0.5, len(timescales) + 0.5))
     bottom, top = ax.get_ylim()
     ax.set_ylim(bottom * (bottom / top) ** LABEL_HEIGHT, top)

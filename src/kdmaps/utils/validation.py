@@ -36,6 +36,7 @@ def checked_samples(estimator: Any, X: Any, reset: bool, **options: Any) -> np.n
     Without an estimator, X may have any columns.
     """
     refuse_masked("X", X)
+    refuse_objects_of_cells(X)
     if getattr(getattr(X, "dtype", None), "kind", None) in ("m", "M"):
         raise ArgumentError("X holds dates or durations; divide differences by a unit, e.g. np.timedelta64(1, 's').")
     fields = getattr(getattr(X, "dtype", None), "names", None)
@@ -74,6 +75,20 @@ def checked_samples(estimator: Any, X: Any, reset: bool, **options: Any) -> np.n
     if estimator is not None:
         validate_data(estimator, X, reset=reset, skip_check_array=True)  # names and number of the columns
     return values
+
+
+def refuse_objects_of_cells(X: Any) -> None:
+    """Raise for AnnData objects and for sparse matrices, which hold counts, with the call to use."""
+    if hasattr(X, "obsm") and hasattr(X, "n_obs"):
+        raise ArgumentError(
+            "X is an AnnData object. For cells call kdmaps.scanpy.diffmap(adata), or give an array: "
+            "adata.obsm['X_pca'], the principal components of scanpy.pp.pca."
+        )
+    if hasattr(X, "tocsr"):
+        raise TypeError(
+            "X is a sparse matrix, but dense data is required; distances between counts are noise. Give principal "
+            "components, of scanpy.pp.pca or sklearn.decomposition.TruncatedSVD, or a small matrix as X.toarray()."
+        )
 
 
 def floats_of(X: Any) -> np.ndarray:
