@@ -27,6 +27,7 @@ from kdmaps.estimators.arguments import model_and_samples, same_samples_check
 from kdmaps.estimators.transformer import ModeTransformer
 from kdmaps.exceptions import ArgumentError, NotApplicable, Undetermined
 from kdmaps.uncertainty import Uncertainty, bootstrap
+from kdmaps.utils.threads import one_blas_thread
 from kdmaps.utils.types import SamplesLike
 
 T = TypeVar("T")
@@ -186,12 +187,14 @@ class Analysis:
         settings = {"sample_weight": weight, "apart": self.apart_at(rows)}
         return _if_determined(coarse_states, self.modes[rows], suggest_states(self.model), **settings)
 
+    @one_blas_thread()
     def apart_at(self, rows: Any) -> np.ndarray | None:
         """Return the detached group of some samples, -1 for none; None if there are no such groups."""
         if not self.model.rare_groups_:
             return None
         return self.model.rare_states(ArraySource(np.asarray(self.X[rows])))
 
+    @one_blas_thread()
     def state_labels(self, rows: Any) -> np.ndarray:
         """Return the state of some samples, if there are states."""
         assert self.states is not None

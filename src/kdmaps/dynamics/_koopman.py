@@ -245,6 +245,7 @@ class Koopman(TableCard):
         """The dynamic modes v_j of the columns of X, by regression on ψ_j λ_j^h for several lags h; (r, d) complex."""
         return self._propagator.modes
 
+    @one_blas_thread()
     def reconstruct(self, times: ArrayLike, at: SamplesLike) -> np.ndarray:
         """Return the columns of X at times after given frames, by the eigenpairs: c + Σ_j v_j e^{rate_j t} ψ_j(x).
 

@@ -13,6 +13,7 @@ from kdmaps.exceptions import ArgumentError, NotApplicable
 from kdmaps.propagation.propagator import Propagator, learn_propagator
 from kdmaps.selection.folds import FOLDS, REPEATS
 from kdmaps.selection.plan import FitSpec, SearchPlan
+from kdmaps.utils.threads import one_blas_thread
 from kdmaps.utils.types import SamplesLike
 from kdmaps.utils.validation import as_numbers, checked_samples
 
@@ -27,6 +28,7 @@ FEATURES_WITHOUT_NOISE = 100
 class Predictions:
     """Methods of models that are fitted to trajectories with `reversible=False`."""
 
+    @one_blas_thread()
     def predict(
         self, X: SamplesLike, steps: ArrayLike = 1, *, time: ArrayLike | None = None, return_std: bool = False
     ) -> Any:

@@ -312,6 +312,7 @@ class ModeTransformer(Predictions, ArrayTransformer, auto_wrap_output_keys=None)
         map_reduce(list(slices(X.shape[0], projected.chunk_rows)), lambda: None, step)
         return out if lengths is None else split_rows(out, lengths)  # type: ignore[return-value]
 
+    @one_blas_thread()
     def rare_states(self, X: SamplesLike) -> np.ndarray:
         """Return the detached group that each point belongs to, if it is a state of its own.
 
