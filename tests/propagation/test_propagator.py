@@ -112,6 +112,12 @@ def test_noise_of_the_dynamics_is_stochastic():
     assert_allclose(p.standard_errors(np.array([1.0]))[0], 0.198, rtol=0.1)
 
 
+def test_white_noise_is_stochastic():
+    for seed in range(3):
+        X = np.random.default_rng(seed).normal(size=(500, 3))
+        assert learn_propagator(X, None, 1, 2).law is Law.STOCHASTIC
+
+
 def test_sums_do_not_depend_on_chunks(monkeypatch):
     X = van_der_pol(800)
     expected = learn_propagator(X, None, 1, 2)

@@ -18,6 +18,8 @@ INDIFFERENT_EXPONENTIALS = 0.01
 #: Sums of exponentials may be worse than the best candidate by so many standard errors. With noise in the dynamics,
 #: which diffuses phases, they are worse by 2.5 or more.
 MOST_BEHIND = 1.0
+#: Scores of sums of exponentials must be below this one: forecasts of white noise by its mean have a score of 0.
+WORST_SCORE = -0.05
 #: With a better score, frames hold no noise that a sum of exponentials could be better at.
 EXACT = -4.0
 
@@ -54,7 +56,7 @@ def choose(frames: Frames, seed: int) -> Choice:
     unpredictable = best.error_after_one_lag() * np.sqrt(frames.variance) / max(frames.change, np.finfo(float).tiny)
     exponentials = exponential_candidates(frames) if best.score > EXACT else []
     candidates += exponentials
-    if exponentials and _best(exponentials).lead(best) > -MOST_BEHIND:
+    if exponentials and _best(exponentials).score < WORST_SCORE and _best(exponentials).lead(best) > -MOST_BEHIND:
         lowest = _best(exponentials).score + INDIFFERENT_EXPONENTIALS
         chosen = min((c for c in exponentials if c.score <= lowest), key=lambda c: c.n_functions)
         return Choice(Law.EXPONENTIALS, chosen, unpredictable, tuple(candidates))
