@@ -21,6 +21,7 @@ ORDER = [
     "spectrum",
     "metrics",
     "diagnostics",
+    "clocks",
     "generators",
     "certificates",
     "selection",

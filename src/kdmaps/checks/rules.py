@@ -737,6 +737,74 @@ DISAGREEMENT = _rule(
     limit=4.0,
 )
 
+# --- clocks of bursts -----------------------------------------------------------------------------------------------
+CLOCK_STARTS = _rule(
+    "clock-starts",
+    "deviation of the weighted starts of bursts from the frames, in standard errors",
+    "The starts of the bursts contradict their weights: means of the modes over the weighted starts differ from the "
+    "frames by {value:.1f} standard errors (limit {limit:g}), so rates are averages over the wrong places.",
+    "Give burst_start the result of kdmaps.dynamics.where_to_start (a list of rows means random rows of X), or the "
+    "correct burst_weight.",
+    "Give --burst-weights unless bursts start from random rows of the samples.",
+    limit=3.29,
+    reason="One in a thousand correct sets of starts exceeds it; all modes count as one test.",
+    explains=("clock-coverage",),
+)
+CLOCK_BURSTS = _rule(
+    "clock-bursts",
+    "bursts that carry the energy",
+    "Too few bursts carry the energy of {modes}: {value:.1f} (limit {limit:g}), so the rate in real time is a guess.",
+    "Start more bursts where the energy of the modes is: kdmaps.dynamics.where_to_start.",
+    side=LEAST,
+    limit=20.0,
+    reason="A ratio that n bursts carry has an error of the order of √(2/n): a third for 20.",
+    form=".1f",
+)
+CLOCK_COVERAGE = _rule(
+    "clock-coverage",
+    "energy at the starts of bursts over the energy of the frames",
+    "The bursts do not cover the transition of {modes}: at their starts, weighted, the energy is {value:.2g} times "
+    "that of the frames (allowed: {low:g} to {high:g}).",
+    "Start bursts where the energy of the modes is: kdmaps.dynamics.where_to_start.",
+    side=INSIDE,
+    limit=(0.5, 2.0),
+    reason="The two are equal on average; with 20 effective bursts, 98 % lie within a factor of 2.",
+    form=".2f",
+)
+CLOCK_RESOLUTION = _rule(
+    "clock-resolution",
+    "energy along bursts over the energy at their starts",
+    "The metric of {modes} is not resolved: away from the samples of the fit, along bursts, the energy is {value:.2g} "
+    "times as large as at their starts (limit {limit:g}), so that the modes depend on directions that do not matter, "
+    "and rates are too large.",
+    "Use more frames, fewer columns, or AdaptiveDiffusionMap, which finds the directions that matter.",
+    limit=2.0,
+    reason="Equal for exact modes, which have the same energy at all points of the stationary law.",
+    form=".2f",
+)
+CLOCK_MEMORY = _rule(
+    "clock-memory",
+    "difference of the clock at the shortest lag from longer lags, in standard errors",
+    "The paths of {modes} have a memory: the decay within one frame and within several differ by {value:.1f} standard "
+    "errors (limit {limit:g}). Frames are noisy, or the motion is not overdamped within a frame; the rates come from "
+    "longer lags ({chosen}).",
+    "Compare the estimators in clock_; use frames without noise, or longer time steps if inertia is the cause.",
+    limit=3.0,
+    reason="Among overdamped systems about one mode in ten exceeds 3 of these standard errors, underdamped and noisy "
+    "ones nearly always.",
+    form=".1f",
+)
+CLOCK_LAGS = _rule(
+    "clock-lags",
+    "difference of the clocks at the two longest lags, in standard errors",
+    "No lag within the bursts is long enough for {modes}: the two longest differ by {value:.1f} standard errors (limit "
+    "{limit:g}), so the rate still depends on the lag.",
+    "Use longer bursts.",
+    limit=2.0,
+    reason="The limit at which the choice of a lag takes two estimators to be equal.",
+    form=".1f",
+)
+
 # --- Koopman operator ---------------------------------------------------------------------------------------------
 KOOPMAN_UNSTABLE = _rule(
     "koopman-unstable",
