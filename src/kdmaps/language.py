@@ -50,6 +50,9 @@ OPTIONS = {
     "time": "--time",
     "degrees": "--degrees",
     "reversible": "--no-reversible",
+    "bursts": "--bursts",
+    "burst_start": "--burst-start",
+    "burst_weight": "--burst-weights",
 }
 #: Settings on the command line that are not an option and its value.
 SPECIAL: dict[str, dict[str, str]] = {

@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator
 
 from kdmaps.bases import Basis
 from kdmaps.checks import Checks
+from kdmaps.clocks.clock import BurstClock
 from kdmaps.data.detached import RareGroup
 from kdmaps.data.sources import ArraySource
 from kdmaps.diagnostics.independence import IndependentModes
@@ -71,6 +72,7 @@ class FittedModel(BaseEstimator):
     lag_choice_: ImpliedTimescales | None
     checks_: Checks
     rare_groups_: tuple[RareGroup, ...]
+    clock_: BurstClock | None
 
 
 class SearchedModel(FittedModel):
@@ -273,7 +275,9 @@ def summarise(
         gap=model.modes_.timescale_gap,
         uncertainty=uncertainty,
         unit=unit,
-        unit_diffusion=clock.lag is None and isinstance(parameters["diffusion"], str | TangentDiffusion | None),
+        unit_diffusion=model.clock_ is None
+        and clock.lag is None
+        and isinstance(parameters["diffusion"], str | TangentDiffusion | None),
         standardized=bool(parameters.get("standardize", False)),
         lag=clock.lag,
         time_step=clock.time_step,

@@ -17,6 +17,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.stats import norm
 
 from kdmaps.checks import Check, Checks, muted, or_fewer, recorded, rules, warn, warn_of
+from kdmaps.clocks.clock import BurstClock
 from kdmaps.data import ArraySource
 from kdmaps.data.check import order_checks
 from kdmaps.data.correlation import order_of, trajectories_of
@@ -232,6 +233,10 @@ def bootstrap(
     if model.trust_ is not None:
         with np.errstate(invalid="ignore"):
             intervals = _widened(_corrected(intervals, model.trust_, spread, confidence), model.trust_)
+    clock = fitted.clock_
+    if clock is not None:
+        intervals, spread = _in_real_time(clock, intervals, on_samples, spread, confidence)
+        rates = rates * clock.factor
     with np.errstate(divide="ignore"):
         timescale_intervals = 1 / intervals[:, ::-1]  # 1/0 = ∞
     return Uncertainty(
@@ -275,7 +280,10 @@ def _observations(
     lag = fitted.modes_.clock.lag
     if lag is None:
         spaces = fitted.tangents_ if diffusion is None else None
-        tensor = checked_tensor(fitted.diffusion if diffusion is None else diffusion, X, weight, spaces=spaces)
+        if diffusion is None:
+            learned = None if fitted.clock_ is None else fitted.clock_.diffusion
+            diffusion = fitted.diffusion if learned is None else learned
+        tensor = checked_tensor(diffusion, X, weight, spaces=spaces)
         return X, EnergyForm(tensor), weight, groups, slice(None)
     first = paired_rows(len(X.array), lag, None if groups is None else np.asarray(groups))[0]
     with muted():  # the fit has warned of short trajectories
@@ -302,6 +310,21 @@ def _widened(intervals: np.ndarray, trust: Trust) -> np.ndarray:
     high = np.where(high > 0, np.hypot(high, others.max(axis=0)), high + others.max(axis=0))
     low, high = np.where(trust.unbounded_below, -np.inf, low), np.where(trust.unbounded_above, np.inf, high)
     return trust.rates[:, None] * np.exp(np.stack([low, high], axis=1))
+
+
+def _in_real_time(
+    clock: BurstClock, intervals: np.ndarray, rates: np.ndarray, spread: np.ndarray, confidence: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return intervals of rates in real time and their spread: the errors of the clock factor are independent."""
+    burst_errors = clock.burst_errors
+    half = norm.ppf((1 + confidence) / 2) * burst_errors
+    with np.errstate(divide="ignore"):
+        low, high = np.log(intervals.T / rates)
+    # As in `_widened`, squares of independent errors add, and an interval that excludes the rate moves as a whole.
+    low = np.where(low < 0, -np.hypot(low, half), low - half)
+    high = np.where(high > 0, np.hypot(high, half), high + half)
+    centre = rates * clock.factor
+    return centre[:, None] * np.exp(np.stack([low, high], axis=1)), np.hypot(spread, burst_errors)
 
 
 def _warn_of_bias(refit: _Refit, intervals: np.ndarray) -> None:

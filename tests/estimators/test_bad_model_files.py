@@ -68,7 +68,7 @@ def in_metric(root, kernel=None):
 
 
 HEADERS = {
-    "newer": ({"version": 5}, "format version 5, newer than 4; upgrade kdmaps"),
+    "newer": ({"version": 6}, "format version 6, newer than 5; upgrade kdmaps"),
     "no version": ({"version": None}, "format version None does not exist"),
     "foreign": ({"format": "other"}, "not the header of a kdmaps model"),
     "class": ({"class": "os.system"}, "unknown estimator 'os.system'"),

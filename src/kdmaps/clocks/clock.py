@@ -56,6 +56,11 @@ class BurstClock(TableCard):
         return np.where(factors > 0, factors, np.nan)
 
     @property
+    def burst_errors(self) -> np.ndarray:
+        """Standard errors of the logarithms of the factors that are used, (r,)."""
+        return self.factor_errors[self.choice, np.arange(len(self.choice))]
+
+    @property
     def rates(self) -> np.ndarray:
         """Rates in real time, (r,)."""
         return self.energies * self.factor
@@ -131,10 +136,12 @@ def measure_clock(
     frames: FrameEnergies,
     diffusion: LearnedDiffusion | None,
     centred: bool = True,
+    clip: tuple[float, float] | None = None,
 ) -> BurstClock:
     """Measure how fast functions decay along bursts.
 
-    `centred` functions have the mean 0 under the stationary law, by which the starts are tested.
+    `centred` functions have the mean 0 under the stationary law, by which the starts are tested. Functions that are
+    clipped to a range have no energy outside.
     """
     runs = bursts.runs
     sparse = np.flatnonzero((np.arange(len(runs.frames)) - np.repeat(runs.first, runs.lengths)) % EVERY == 0)
@@ -142,6 +149,9 @@ def measure_clock(
     values = values_at(functions, runs.frames)
     densities = np.zeros_like(values)
     densities[sparse] = evaluated_at(functions, runs.frames[sparse], tensor, sparse)[1]
+    if clip is not None:
+        densities[(values <= clip[0]) | (values >= clip[1])] = 0
+        values = np.clip(values, *clip)
     root = _metric(kernel, runs)
     few = bursts.thinned()
     starts = (few.rows, few.probabilities, few.given)

@@ -55,22 +55,20 @@ class Runs:
         lengths = np.array([len(table) for table in tables])
         widths = sorted({table.shape[1] for table in tables})
         if len(widths) > 1:
-            raise ArgumentError(
-                "{name} have {widths} columns; all runs must have the same.", name=name, widths=_listed(widths)
-            )
+            raise _error(name, " have {widths} columns; all runs must have the same.", widths=_listed(widths))
         if n_columns is not None and widths[0] != n_columns:
-            raise ArgumentError(
-                "{name} have {width} columns, but X has {n_columns}; give the same columns in the same order.",
-                name=name,
+            raise _error(
+                name,
+                " have {width} columns, but X has {n_columns}; give the same columns in the same order.",
                 width=widths[0],
                 n_columns=n_columns,
             )
         _check_names(runs, name, columns)
         if lengths.min() < min_frames:
-            raise ArgumentError(
-                "{name} must have at least {least} frames each: run {run} (counted from 0) has {frames}. Leave it out, "
+            raise _error(
+                name,
+                " must have at least {least} frames each: run {run} (counted from 0) has {frames}. Leave it out, "
                 "or store frames more often.",
-                name=name,
                 least=min_frames,
                 run=int(np.argmin(lengths)),
                 frames=int(lengths.min()),
@@ -132,10 +130,10 @@ def _tables(runs: Any, name: str) -> tuple[list[np.ndarray], list[float | None]]
     if getattr(runs, "ndim", None) == 3:
         runs = list(runs)
     if not isinstance(runs, list | tuple) or not runs:
-        raise ArgumentError(
-            "{name} must be a list of runs (arrays of shape (n_frames, d), data frames, files, streams), or an array "
+        raise _error(
+            name,
+            " must be a list of runs (arrays of shape (n_frames, d), data frames, files, streams), or an array "
             "of shape (n_runs, n_frames, d); got {got}.",
-            name=name,
             got=type(runs).__name__ if not isinstance(runs, list | tuple) else "an empty list",
         )
     tables: list[np.ndarray] = []
@@ -143,18 +141,18 @@ def _tables(runs: Any, name: str) -> tuple[list[np.ndarray], list[float | None]]
     for number, run in enumerate(runs):
         table, step = _table(run, name, number)
         if table.ndim != 2 or 0 in table.shape:
-            raise ArgumentError(
-                "{name}: run {number} (counted from 0) has the shape {shape}; every run needs (n_frames, d).",
-                name=name,
+            raise _error(
+                name,
+                ": run {number} (counted from 0) has the shape {shape}; every run needs (n_frames, d).",
                 number=number,
                 shape=table.shape,
             )
         finite = np.isfinite(table).all(axis=1)
         if not finite.all():
-            raise ArgumentError(
-                "{name}: frame {frame} of run {number} (counted from 0) has NaN or infinity; leave out the run, or cut "
+            raise _error(
+                name,
+                ": frame {frame} of run {number} (counted from 0) has NaN or infinity; leave out the run, or cut "
                 "it before this frame.",
-                name=name,
                 frame=int(np.argmin(finite)),
                 number=number,
             )
@@ -169,9 +167,9 @@ def _table(run: Any, name: str, number: int) -> tuple[np.ndarray, float | None]:
     if in_memory or isinstance(run, list):
         array = np.asarray(run)
         if array.dtype.kind not in "fiub":
-            raise ArgumentError(
-                "{name}: run {number} (counted from 0) holds {kind}, not numbers.",
-                name=name,
+            raise _error(
+                name,
+                ": run {number} (counted from 0) holds {kind}, not numbers.",
                 number=number,
                 kind=array.dtype,
             )
@@ -185,9 +183,9 @@ def _check_names(runs: Any, name: str, columns: Sequence[str] | None) -> None:
     for number, run in enumerate(runs if columns is not None else ()):
         names = column_names(run)
         if names is not None and columns is not None and list(names) != list(columns):
-            raise ArgumentError(
-                "{name}: run {number} (counted from 0) has the columns {names}, but X has {columns}.",
-                name=name,
+            raise _error(
+                name,
+                ": run {number} (counted from 0) has the columns {names}, but X has {columns}.",
                 number=number,
                 names=", ".join(names),
                 columns=", ".join(columns),
@@ -199,19 +197,22 @@ def _common_step(steps: Sequence[float | None], time_step: float | None, name: s
     stored = [step for step in steps if step is not None]
     different = [step for step in stored if abs(step - stored[0]) > STEP_TOLERANCE * stored[0]]
     if different:
-        raise ArgumentError(
-            "{name} have frames every {first:.6g} and every {other:.6g}; all runs need the same time between frames.",
-            name=name,
+        raise _error(
+            name,
+            " have frames every {first:.6g} and every {other:.6g}; all runs need the same time between frames.",
             first=stored[0],
             other=different[0],
         )
     if time_step is not None:
         return check_positive_number("time_step", time_step)
     if not stored:
-        raise ArgumentError(
-            "{name} need the time between their frames, which makes time scales real: give {time_step}.", name=name
-        )
+        raise _error(name, " need the time between their frames, which makes time scales real: give {time_step}.")
     return stored[0]
+
+
+def _error(name: str, template: str, **words: Any) -> ArgumentError:
+    """Return an error about an argument, whose name is the beginning of its message."""
+    return ArgumentError(("{bursts}" if name == "bursts" else name) + template, **words)
 
 
 def _listed(numbers: Sequence[int]) -> str:

@@ -1,4 +1,4 @@
-"""Where to start bursts: rows of the samples, drawn where the energy of the modes is."""
+"""Where to start bursts: probabilities of rows that follow the energy of the modes."""
 
 import numpy as np
 
@@ -11,5 +11,6 @@ def start_probabilities(weight: np.ndarray, densities: np.ndarray) -> np.ndarray
     shares = weight[:, None] * densities
     totals = np.maximum(shares.sum(axis=0), np.finfo(float).tiny)
     energy = np.mean(shares / totals, axis=1)
-    probabilities = ENERGY * energy + UNIFORM / len(weight) + STATIONARY * weight
+    counted = weight > 0
+    probabilities = ENERGY * energy + UNIFORM * counted / counted.sum() + STATIONARY * weight
     return probabilities / probabilities.sum()

@@ -37,8 +37,8 @@ def checked_starts(start: Any, weight: Any, runs: Runs, X: np.ndarray) -> tuple[
     if start is None:
         if weight is None:
             raise ArgumentError(
-                "bursts need burst_start: the rows of X they start from (kdmaps.dynamics.where_to_start chooses them), "
-                "or burst_weight, their weights for the stationary law."
+                "{bursts} need {burst_start}: the rows of X they start from (kdmaps.dynamics.where_to_start chooses "
+                "them), or {burst_weight}, their weights for the stationary law."
             )
         return None, None, _checked_weights(weight, runs)
     probabilities = None
@@ -47,21 +47,21 @@ def checked_starts(start: Any, weight: Any, runs: Runs, X: np.ndarray) -> tuple[
         start = start.rows
         if len(probabilities) != len(X):
             raise ArgumentError(
-                "burst_start was chosen from {chosen} samples, but X has {n}; give the samples of where_to_start.",
+                "{burst_start} was chosen from {chosen} samples, but X has {n}; give the samples of where_to_start.",
                 chosen=len(probabilities),
                 n=len(X),
             )
     rows = np.asarray(start)
     if rows.shape != (len(runs),) or rows.dtype.kind not in "iu":
         raise ArgumentError(
-            "burst_start must be one row number of X for each of {n} bursts, got {kind} of shape {shape}.",
+            "{burst_start} must be one row number of X for each of {n} bursts, got {kind} of shape {shape}.",
             n=len(runs),
             kind=rows.dtype,
             shape=rows.shape,
         )
     if rows.min() < 0 or rows.max() >= len(X):
         raise ArgumentError(
-            "burst_start holds row {row}, but X has {n} rows, counted from 0.",
+            "{burst_start} holds row {row}, but X has {n} rows, counted from 0.",
             row=int(rows.min() if rows.min() < 0 else rows.max()),
             n=len(X),
         )
@@ -81,7 +81,7 @@ def _check_places(rows: np.ndarray, runs: Runs, X: np.ndarray) -> None:
     if np.median(away) > SAME_POINT + 2 * np.median(moved):
         run = int(np.argmax(away))
         raise ArgumentError(
-            "The bursts do not start at the rows of burst_start: burst {run} (counted from 0) begins {away} standard "
+            "The bursts do not start at the rows of {burst_start}: burst {run} (counted from 0) begins {away} standard "
             "deviations from row {row} of X. Check the order of the bursts, and that bursts and X have the same "
             "columns.",
             run=run,
@@ -97,7 +97,7 @@ def _checked_weights(weight: Any, runs: Runs) -> np.ndarray:
         lengths = [len(part) for part in weight]
         if lengths != runs.lengths.tolist():
             raise ArgumentError(
-                "burst_weight must have one array for each of {n} bursts, as long as the burst, or one number each.",
+                "{burst_weight} must have one array for each of {n} bursts, as long as the burst, or one number each.",
                 n=len(runs),
             )
         weight = np.concatenate(weight)
@@ -105,13 +105,13 @@ def _checked_weights(weight: Any, runs: Runs) -> np.ndarray:
     array = array.ravel() if array.ndim == 2 and array.shape == (len(runs), runs.lengths[0]) else array
     if array.shape not in ((len(runs),), (len(runs.frames),)):
         raise ArgumentError(
-            "burst_weight must have one number for each of {n} bursts, or one for each of their frames, got shape "
+            "{burst_weight} must have one number for each of {n} bursts, or one for each of their frames, got shape "
             "{shape}.",
             n=len(runs),
             shape=array.shape,
         )
     if not np.isfinite(array).all() or array.min() < 0 or array.max() == 0:
-        raise ArgumentError("burst_weight must hold finite numbers, 0 or more, not all 0.")
+        raise ArgumentError("{burst_weight} must hold finite numbers, 0 or more, not all 0.")
     return array
 
 

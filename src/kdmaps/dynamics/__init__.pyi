@@ -1,6 +1,7 @@
 """Public names of kdmaps.dynamics, imported when they are first used."""
 
 from ._bursts import diffusion_tensor as diffusion_tensor
+from ._bursts import where_to_start as where_to_start
 from ._diffusion import LagComparison as LagComparison
 from ._diffusion import compare_with_trajectory as compare_with_trajectory
 from ._koopman import Koopman as Koopman

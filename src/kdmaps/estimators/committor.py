@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kdmaps.bases import Basis, ModeBasis
 from kdmaps.checks import Checks, collected, warn_of
+from kdmaps.clocks.clock import BurstClock
 from kdmaps.data.detached import RareGroup, detached_check, find_groups, left_out
 from kdmaps.data.distances import Support
 from kdmaps.data.findings import CheckedRows, run_checks
@@ -21,6 +22,7 @@ from kdmaps.diagnostics.evidence import evaluated_at, values_at
 from kdmaps.diagnostics.resampling import Resampling
 from kdmaps.estimators.committor_fit import CONFIDENCE, CommittorFit, boundary_sides, fit_committor, search_kernel
 from kdmaps.estimators.fit import Columns
+from kdmaps.estimators.real_time import GivenBursts, clock_of_committor, fit_with_bursts
 from kdmaps.estimators.transformer import FittedEstimator, checked_source, read_samples
 from kdmaps.forms.diffusion import is_per_sample
 from kdmaps.forms.tangent import DiffusionLike, TangentSpaces, checked_tensor
@@ -81,6 +83,7 @@ class FittedCommittor(FittedEstimator):
     tangents_: TangentSpaces | None
     checks_: Checks
     rare_groups_: tuple[RareGroup, ...]
+    clock_: BurstClock | None
     _fit: CommittorFit
 
 
@@ -114,6 +117,9 @@ class AdaptiveCommittor(FittedCommittor):
         Resamples of the block bootstrap for the intervals.
     max_search_samples : int, default=20000
         The kernel is chosen by at most so many samples; the result is fitted to all of them.
+    time_step : float, optional
+        Time between the frames of `bursts` of `fit`, in any unit, which becomes the unit of time. By default the step
+        of the times in the bursts.
     random_state : int, RandomState instance or None, default=None
         Seed of frequencies, landmarks, folds and resamples.
     n_jobs : int or None, default=-1
@@ -141,6 +147,8 @@ class AdaptiveCommittor(FittedCommittor):
         Negative held-out energy of the choice, without the samples that contribute most.
     rare_groups_ : tuple of kdmaps.data.RareGroup
         Groups of rows that are left out, as in `AdaptiveDiffusionMap`.
+    clock_ : kdmaps.clocks.clock.BurstClock or None
+        The clock that `bursts` of `fit` show: all estimators of the flux with errors, the choice, checks.
     candidates_ : list of dict
         All candidates, in the order of their evaluation.
     coefficients_, offset_ : ndarray of shape (p, 1), and (1,)
@@ -177,13 +185,22 @@ class AdaptiveCommittor(FittedCommittor):
     cv: Any = "auto"
     n_resamples: int = 500
     max_search_samples: int = 20_000
+    time_step: float | None = None
     random_state: RandomStateLike = None
     n_jobs: int | None = -1
     progress: bool = False
 
     @one_blas_thread()
     def fit(
-        self, X: SamplesLike, y: Any, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
+        self,
+        X: SamplesLike,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        *,
+        bursts: Any = None,
+        burst_start: Any = None,
+        burst_weight: Any = None,
     ) -> Self:
         """Find the committor of the samples X.
 
@@ -198,11 +215,19 @@ class AdaptiveCommittor(FittedCommittor):
             Non-negative weights of the stationary law: of biased samples, π over the law of the samples.
         groups : array-like of shape (n_samples,), optional
             Trajectory of each sample: folds and resamples keep groups together.
+        bursts, burst_start, burst_weight : optional
+            Short unbiased runs, their starts and weights, as in `AdaptiveDiffusionMap.fit`: flux and rates are then in
+            real time.
 
         Returns
         -------
         self
         """
+        given = GivenBursts(bursts, burst_start, burst_weight)
+        if given:
+            timed = fit_with_bursts(self, X, y, sample_weight, groups, given, read_samples)
+            inner = timed.estimator
+            return self._publish(inner._columns, clock_of_committor(timed, inner._fit))
         n_features = check_positive_integer("n_features", self.n_features)
         most = check_positive_integer("max_search_samples", self.max_search_samples)
         check_choice("basis", self.basis, BASES)
@@ -352,7 +377,9 @@ class AdaptiveCommittor(FittedCommittor):
         weight = checked_weight(sample_weight, rows)
         if diffusion is None and is_per_sample(self.diffusion):
             raise ValueError("diffusion was given per sample of fit; pass the tensors at these samples as diffusion=….")
-        given = self.diffusion if diffusion is None else diffusion
+        learned = None if self.clock_ is None else self.clock_.diffusion
+        own = self.diffusion if learned is None else learned
+        given = own if diffusion is None else diffusion
         tensor = checked_tensor(given, rows, weight, spaces=self.tangents_ if diffusion is None else None)
         function = self._function()
         values = values_at(function, rows)[:, 0]

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from kdmaps.bases import Basis
+from kdmaps.clocks.clock import BurstClock
 from kdmaps.data.correlation import order_of, trajectories_of
 from kdmaps.data.detached import RareGroup
 from kdmaps.data.distances import Support
@@ -48,6 +49,7 @@ class CommittorFit:
     regularization: float
     candidates: list[dict[str, Any]]
     rare_groups: tuple[RareGroup, ...] = ()  # detached rows that are left out
+    clock: BurstClock | None = None  # in which flux and rates are in real time
 
     def attributes(self) -> dict[str, Any]:
         """Return the attributes of the estimator."""

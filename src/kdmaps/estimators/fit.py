@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from kdmaps.bases import Basis, BasisSpec, LandmarkBasis
 from kdmaps.checks import Check, Checks, Subject, rules, warn_of
+from kdmaps.clocks.clock import BurstClock
 from kdmaps.data.check import warn_of_data, warn_of_preview
 from kdmaps.data.detached import RareGroup
 from kdmaps.data.distances import Support, resolve_bandwidth
@@ -90,6 +91,7 @@ class Fit:
     propagator: Propagator | None = None  # forecasts of the columns, for reversible=False
     raised: tuple[Check, ...] = ()  # checks of the data and of every step before the modes
     rare_groups: tuple[RareGroup, ...] = ()  # detached rows that are left out
+    clock: BurstClock | None = None  # in which the rates are rates in real time
     partial: PartialState = field(default_factory=PartialState)
 
     def attributes(self) -> dict[str, Any]:
@@ -100,6 +102,8 @@ class Fit:
         values |= {name: getattr(self.modes, name) for name in ("coefficients", "eigenvalues", "rates", "timescales")}
         values |= {name: getattr(evidence, name, None) for name in ("energy_samples", "variance_samples")}
         values |= {"kernel": self.basis.kernel, "lag": self.modes.clock.lag}
+        if self.clock is not None:
+            values |= {"rates": self.clock.rates, "timescales": 1 / self.clock.rates}
         return {f"{name}_": value for name, value in values.items()}
 
     @property

@@ -12,6 +12,7 @@ from kdmaps.estimators.committor import AdaptiveCommittor
 from kdmaps.estimators.fit import ModelSpec, fit_modes, spec_of
 from kdmaps.estimators.model_files import COMMITTOR, opened, read_committor, read_model, stored_checks
 from kdmaps.estimators.transformer import ModeTransformer, checked_source, read_samples
+from kdmaps.exceptions import NotApplicable
 from kdmaps.forms.tangent import DiffusionLike
 from kdmaps.kernels import Kernel
 from kdmaps.selection.plan import FitSpec
@@ -114,6 +115,8 @@ class KernelDiffusionMap(ModeTransformer):
         The time scales that determined the lag, for `lag="auto"`.
     right_modes_ : kdmaps.spectrum.modes.Modes or None
         The modes at the second end of a lag, for `reversible=False`.
+    clock_ : kdmaps.clocks.clock.BurstClock or None
+        The clock that `bursts` of `fit` show: all estimators with errors, the choice, checks.
     n_features_in_ : int
     feature_names_in_ : ndarray, only for data frames
 
@@ -198,6 +201,8 @@ class KernelDiffusionMap(ModeTransformer):
         -------
         self
         """
+        if getattr(self, "clock_", None) is not None:
+            raise NotApplicable("A model in real time cannot take more samples; fit all samples, with {bursts}.")
         if self.rates == "cross-fitted":
             raise ValueError("rates='cross-fitted' needs all samples at once; call fit, or set_params(rates='ritz').")
         X, groups, _ = join_trajectories(X, groups, sample_weight)

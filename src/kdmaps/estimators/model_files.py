@@ -19,6 +19,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from kdmaps.bases import Basis, FourierBasis, LandmarkBasis, RandomPhaseBasis
 from kdmaps.checks import Check, Checks
+from kdmaps.clocks.clock import BurstClock
+from kdmaps.clocks.tensor import LearnedDiffusion
 from kdmaps.data.detached import RareGroup
 from kdmaps.data.distances import Support
 from kdmaps.diagnostics.committor import CommittorTrust
@@ -37,9 +39,10 @@ from kdmaps.utils.types import PathLike
 from kdmaps.utils.validation import check_positive_integer, check_positive_number
 
 FORMAT = "kdmaps model"
-#: Increase this when older versions can no longer read a file. Version 4 has a large metric as an array, version 3 has
-#: kernels in a metric; a file without one has version 2, which 0.1.0 reads.
-FORMAT_VERSION = 4
+#: Increase this when older versions can no longer read a file. Version 5 has the clock of bursts or a learned tensor,
+#: version 4 a large metric as an array, version 3 kernels in a metric; other files have version 2, which 0.1.0 reads.
+FORMAT_VERSION = 5
+LARGE_METRIC, METRIC, PLAIN = 4, 3, 2
 #: A metric with more numbers is an array of the file, not text of its header.
 LARGE_ROOT = 2**14
 #: The estimators that a file may name.
@@ -87,6 +90,21 @@ SUPPORT = {"samples": "sd", "low": "d", "high": "d"}
 GROUPS = {"points": "nd", "rows": "n", "group": "n", "share": "g", "gap": "g", "typical": "g", "is_state": "g"}
 #: The function of a committor, its flux and its rates.
 FUNCTION = {"coefficients": "pk", "offset": "k", "quantities": "t", "intervals": "te"}
+#: The clock of u estimators for v columns; estimators that show no decay have infinite errors.
+CLOCK = {"factors": "uv", "factor_errors": "uv", "choice": "v", "memory": "v", "energies": "v", "errors": "v"}
+ENDLESS = ("factor_errors", "errors")
+#: A learned diffusion tensor with l landmarks; its width may be infinite.
+LEARNED = {
+    "whitening": "dd",
+    "width": "",
+    "landmarks": "ld",
+    "counts": "l",
+    "shifts": "ld",
+    "squares": "ldd",
+    "overlaps": "ll",
+    "mean": "dd",
+    "duration": "",
+}
 
 
 def write_model(
@@ -113,24 +131,28 @@ def write_model(
     clock = fitted.modes.clock
     # The arrays belong to these parameters, whatever was set since the fit.
     of_fit: dict[str, Any] = {"dtype": fitted.basis.dtype.name, "lag": clock.lag}
+    if fitted.clock is not None and fitted.clock.diffusion is not None:
+        of_fit["diffusion"] = None  # it is in the clock
     if clock.lag is not None:
         of_fit["time_step"] = clock.time_step
     changed = [key for key in estimator._changed_parameters() if key not in of_fit]
+    arrays = _arrays_of(fitted) | _clock_arrays(fitted.clock)
     checks = [check.to_dict() for check in estimator.checks_]
     more: dict[str, Any] = {"unit": unit, "inputs": inputs, "changed": changed, "checks": checks, "stride": stride}
     if fitted.propagator is not None:
         more["propagator"] = propagators.to_data(fitted.propagator)
-    _write(file, estimator, fitted.basis, _arrays_of(fitted), of_fit, **more)
+    more["clock"] = _clock_header(fitted.clock)
+    _write(file, estimator, fitted.basis, arrays, of_fit, **more)
 
 
 def _write_committor(estimator: Any, file: BinaryIO, inputs: Sequence[str] | None) -> None:
     fitted: CommittorFit = estimator._fit
     arrays = _arrays_in("function", fitted, FUNCTION) | _arrays_in("support", fitted.support, SUPPORT)
-    arrays |= _arrays_in("tangents", fitted.tangents, TANGENTS)
+    arrays |= _arrays_in("tangents", fitted.tangents, TANGENTS) | _clock_arrays(fitted.clock)
     numbers = {"score": fitted.score, "regularization": fitted.regularization}
     checks = [check.to_dict() for check in estimator.checks_]
     more: dict[str, Any] = {"inputs": inputs, "trust": asdict(fitted.trust), "numbers": numbers, "checks": checks}
-    _write(file, estimator, fitted.basis, arrays, version=FORMAT_VERSION, **more)
+    _write(file, estimator, fitted.basis, arrays, least=LARGE_METRIC, **more, clock=_clock_header(fitted.clock))
 
 
 def _write(
@@ -139,23 +161,24 @@ def _write(
     basis: Basis,
     arrays: dict[str, np.ndarray],
     of_fit: dict[str, Any] | None = None,
-    version: int | None = None,
+    least: int = PLAIN,
     **more: Any,
 ) -> None:
     """Write a basis, the other arrays of a fit and a header, which has `more` entries; `of_fit` replaces parameters."""
     stored: dict[str, np.ndarray] = {}
     kernel = _kernel_data("basis.kernel", basis.kernel, stored)
     _read_kernel(kernel, stored)  # a kernel class of the user could not be read back
-    if version is None:
-        metric = any(isinstance(part, Metric) for _, part in basis.kernel.components())
-        version = (FORMAT_VERSION if stored else 3) if metric else 2
+    if any(isinstance(part, Metric) for _, part in basis.kernel.components()):
+        least = max(least, LARGE_METRIC if stored else METRIC)
     parameters = estimator.get_params(deep=False) | (of_fit or {})
     if parameters.get("isolated") == "separate":  # the default, which older versions do not have
         del parameters["isolated"]
     names = estimator._columns.names
+    if more.get("clock") is not None or isinstance(parameters["diffusion"], LearnedDiffusion):
+        least = FORMAT_VERSION
     header = {
         "format": FORMAT,
-        "version": version,
+        "version": least,
         "class": type(estimator).__name__,
         "parameters": {key: _encode(key, value, stored) for key, value in parameters.items()},
         "kernel": kernel,
@@ -231,6 +254,21 @@ def _arrays_in(prefix: str, source: object, names: Iterable[str]) -> dict[str, n
     return {} if source is None else {f"{prefix}.{name}": np.asarray(getattr(source, name)) for name in names}
 
 
+def _clock_arrays(clock: BurstClock | None) -> dict[str, np.ndarray]:
+    """Return the arrays of a clock and of its diffusion tensor."""
+    if clock is None:
+        return {}
+    return _arrays_in("clock", clock, CLOCK) | _arrays_in("clock.diffusion", clock.diffusion, LEARNED)
+
+
+def _clock_header(clock: BurstClock | None) -> dict[str, Any] | None:
+    """Return everything else about a clock."""
+    if clock is None:
+        return None
+    checks = [check.to_dict() for check in clock.checks]
+    return {"names": clock.names, "n_bursts": clock.n_bursts, "time_step": clock.time_step, "checks": checks}
+
+
 def library_versions() -> dict[str, str]:
     """Versions of kdmaps and of the libraries that decide its numbers."""
     from kdmaps import __version__
@@ -272,6 +310,7 @@ def read_committor(
         support=Support(**_take(arrays, "support", SUPPORT, sizes, UNKNOWN)),
         trust=CommittorTrust(**header["trust"]),
         candidates=[],
+        clock=_read_clock(header, arrays, sizes),
         **function,
         **header["numbers"],
     )
@@ -302,6 +341,7 @@ def read_model(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> tuple[d
         replace(modes, **right).by_timescale() if right else None,
         support=Support(**support) if support else None,
         rare_groups=_read_groups(group("groups", GROUPS, ())),
+        clock=_read_clock(header, arrays, sizes),
     )
     if "propagator" in header:  # not in files of 0.2.0
         fitted = replace(fitted, propagator=propagators.from_stored(header["propagator"], arrays))
@@ -404,6 +444,34 @@ def _read_tangents(arrays: dict[str, np.ndarray], sizes: dict[str, int]) -> Tang
     return TangentSpaces(fields["samples"], dimension, neighbors, floor)
 
 
+def _read_clock(header: dict[str, Any], arrays: dict[str, np.ndarray], sizes: dict[str, int]) -> BurstClock | None:
+    """Return the checked clock, if a file has one."""
+    stored = header.get("clock")
+    if stored is None:
+        return None
+    fields = _take(arrays, "clock", CLOCK, sizes, ENDLESS)
+    names = tuple(stored["names"])
+    choice = fields.pop("choice").astype(int)
+    if len(names) != len(fields["factors"]) or not np.isin(choice, np.arange(len(names))).all():
+        raise ValueError("its clock is impossible.")
+    checks = (Check.from_dict(check) for check in stored["checks"])
+    return BurstClock(
+        **fields,
+        names=names,
+        choice=choice,
+        n_bursts=check_positive_integer("its number of bursts", stored["n_bursts"]),
+        time_step=check_positive_number("its time_step", stored["time_step"]),
+        diffusion=_read_learned(arrays, "clock.diffusion", sizes),
+        checks=tuple(check for check in checks if check is not None),
+    )
+
+
+def _read_learned(arrays: dict[str, np.ndarray], prefix: str, sizes: dict[str, int]) -> LearnedDiffusion | None:
+    """Return a learned diffusion tensor, if a file has one of this name."""
+    fields = _take_group(arrays, prefix, LEARNED, sizes, ("width",))
+    return LearnedDiffusion(**fields) if fields else None
+
+
 # --- parameters and arrays --------------------------------------------------------------------------------------------
 def _encode(name: str, value: Any, arrays: dict[str, np.ndarray]) -> Any:
     """Return a parameter as JSON; anything but a scalar becomes a dict with its kind."""
@@ -421,6 +489,9 @@ def _encode(name: str, value: Any, arrays: dict[str, np.ndarray]) -> Any:
         return {"kernel": _kernel_data(f"parameters.{name}", value, arrays)}
     if isinstance(value, TangentDiffusion):
         return {"tangent": {field: _encode(field, entry, arrays) for field, entry in vars(value).items()}}
+    if isinstance(value, LearnedDiffusion):
+        arrays |= _arrays_in(f"parameters.{name}", value, LEARNED)
+        return {"learned": f"parameters.{name}"}
     if callable(value):
         raise ValueError(
             f"{name}={value!r} is a function and cannot be stored. Call set_params({name}=None) before saving, and "
@@ -461,6 +532,8 @@ def _decode(value: Any, arrays: dict[str, np.ndarray]) -> Any:
         return _read_kernel(content, arrays)
     if tag == "tangent":
         return TangentDiffusion(**content)
+    if tag == "learned":
+        return _read_learned(arrays, content, {})
     if tag not in ("array", "factor"):
         raise ValueError(f"unknown kind of parameter {tag!r}.")
     array = _numbers(content, arrays[content])

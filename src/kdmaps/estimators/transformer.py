@@ -1,5 +1,6 @@
 """Methods of fitted modes, which all estimators share."""
 
+from dataclasses import replace
 from functools import partial
 from typing import Any, Self
 
@@ -20,6 +21,7 @@ from kdmaps.estimators.forecast import Fitted, Forecast, checked_steps, forecast
 from kdmaps.estimators.isolation import ConfinedModes, outside
 from kdmaps.estimators.model_files import write_model
 from kdmaps.estimators.prediction import Predictions
+from kdmaps.estimators.real_time import GivenBursts, clock_of_modes, fit_with_bursts
 from kdmaps.exceptions import ArgumentError
 from kdmaps.forms.diffusion import is_per_sample
 from kdmaps.forms.energy import EnergyForm
@@ -170,7 +172,15 @@ class ModeTransformer(Predictions, ArrayTransformer, auto_wrap_output_keys=None)
 
     @one_blas_thread()
     def fit(
-        self, X: SamplesLike, y: Any = None, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
+        self,
+        X: SamplesLike,
+        y: Any = None,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        *,
+        bursts: Any = None,
+        burst_start: Any = None,
+        burst_weight: Any = None,
     ) -> Self:
         """Find the modes of the samples X, after the kernel has been chosen or learned.
 
@@ -187,11 +197,25 @@ class ModeTransformer(Predictions, ArrayTransformer, auto_wrap_output_keys=None)
             first frame, which is correct for runs that start out of equilibrium, but not for runs under a bias.
         groups : array-like of shape (n_samples,), optional
             The trajectory of each sample, for example: folds keep groups together.
+        bursts : list of runs, or array of shape (n_bursts, n_frames, d), optional
+            Short unbiased runs, of at least 21 frames at equal steps of `time_step`, that start at samples of X:
+            arrays, data frames, files, streams, Dask data. They show the diffusion tensor, unless `diffusion` is given,
+            and the clock: `rates_` and `timescales_` are then in real time, also for samples of a biased simulation
+            with weights and for systems with memory. Not with a lag.
+        burst_start : kdmaps.clocks.weights.Starts or array-like of int of shape (n_bursts,), optional
+            The result of `kdmaps.dynamics.where_to_start`, or the row of X at which each burst starts. A list of rows
+            stands for random rows of X, all with the same probability.
+        burst_weight : array-like of shape (n_bursts,), or list of one array for each burst, optional
+            Weights of the starts, or of all frames of the bursts, for the stationary law, if starts were drawn in
+            another way.
 
         Returns
         -------
         self
         """
+        given = GivenBursts(bursts, burst_start, burst_weight)
+        if given:
+            return self._fit_in_real_time(X, sample_weight, groups, given)
         if isinstance(X, Pairs) and getattr(self, "lag", None) != 1:
             raise ArgumentError("X has pairs of states, which are one lag apart: fit them with {lag:1}.")
         with collected() as checks, at_most(n_workers_of(self.n_jobs)):
@@ -199,6 +223,24 @@ class ModeTransformer(Predictions, ArrayTransformer, auto_wrap_output_keys=None)
             raised = tuple(checks)
             warn_of(of_modes)
         self._set_checks(raised, Checks(checks))
+        return self
+
+    def _fit_in_real_time(
+        self, X: SamplesLike, sample_weight: ArrayLike | None, groups: ArrayLike | None, given: GivenBursts
+    ) -> Self:
+        """Fit a copy with the diffusion tensor of bursts, and publish its results with the clock of its modes."""
+        timed = fit_with_bursts(self, X, None, sample_weight, groups, given, read_samples)
+        inner = timed.estimator
+        fitted = inner._fitted()
+        fitted = replace(fitted, clock=clock_of_modes(timed, fitted))
+        columns = inner._columns
+        of_fit = {*fitted.attributes(), "n_features_in_", "feature_names_in_"}
+        fitted_names = [name for name in vars(inner) if name.endswith("_") and not name.startswith("_")]
+        others = {name: getattr(inner, name) for name in fitted_names if name not in of_fit}
+        if "best_estimator_" in others:
+            others["best_estimator_"]._publish(columns, fitted)
+        self._publish(columns, fitted, **others)
+        self._set_checks(inner._raised, inner.checks_ + fitted.clock.checks)
         return self
 
     def _set_checks(self, raised: tuple[Check, ...], checks: Checks) -> None:
@@ -444,6 +486,7 @@ class ModeTransformer(Predictions, ArrayTransformer, auto_wrap_output_keys=None)
             "lag_choice",
             "rare_groups",
             "propagator",
+            "clock",
         )
         values = {name: getattr(self, f"{name}_") for name in names}
         return Fit(**values, partial=self._partial, raised=self._raised)
@@ -466,6 +509,9 @@ class ModeTransformer(Predictions, ArrayTransformer, auto_wrap_output_keys=None)
 
     def _own_diffusion(self) -> DiffusionLike:
         """Return the diffusion tensor for samples that were not in `fit`."""
+        clock = self.clock_
+        if clock is not None and clock.diffusion is not None:
+            return clock.diffusion
         model: ModeTransformer = getattr(self, "best_estimator_", None) or self
         given = model.get_params(deep=False)["diffusion"]
         if is_per_sample(given):

@@ -129,7 +129,8 @@ class DiffusionTensor:
 
     def at(self, X: np.ndarray, index: Index) -> DiffusionTensor:
         """Return the tensor of the samples `X`, which are rows `index` of the whole array, for many passes over X."""
-        return DiffusionTensor(Factor(self.rows(X, index).factor), self.dim) if self.per_sample else self  # type: ignore[arg-type]
+        factor = None if self.constant is not None else self.rows(X, index).factor
+        return self if factor is None else DiffusionTensor(Factor(factor), self.dim)
 
     def rows(self, X: np.ndarray, index: Index) -> TensorRows:
         """Return the tensor at the samples `X`, which are rows `index` of the whole array."""
