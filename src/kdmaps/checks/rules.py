@@ -805,6 +805,39 @@ CLOCK_LAGS = _rule(
     form=".1f",
 )
 
+SWARM_CONNECTED = _rule(
+    "swarm-connected",
+    "share of the frames from which runs do not return",
+    "The runs do not connect all regions: {value:.0%} of the frames (limit {limit:.0%}) are in regions that no run "
+    "enters and leaves, so weights and populations of these regions are arbitrary.",
+    "Start runs on the barriers between the regions, or use longer runs.",
+    limit=0.05,
+    reason="A state that holds more of the frames changes all populations.",
+    form=".2f",
+    explains=("swarm-error",),
+)
+SWARM_SPREADS = _rule(
+    "swarm-spreads",
+    "spread of the second halves of runs over the spread of the first halves",
+    "The runs still spread from where they start: their second halves cover {value:.2f} times the range of the first "
+    "(limit {limit:g}), so there may be regions that none of them has reached.",
+    "Start runs everywhere that matters, or use longer runs.",
+    limit=1.1,
+    reason="1 for runs in equilibrium, less for runs that start everywhere; runs from one state of three have 1.2.",
+    form=".2f",
+    explains=("swarm-error",),
+)
+SWARM_ERROR = _rule(
+    "swarm-error",
+    "standard error of the logarithm of the weights between two regions",
+    "The runs hardly determine the weights: between two regions, the logarithm of the weights has a standard error of "
+    "{value:.2f} (limit {limit:g}).",
+    "Use more or longer runs, with more starts between the regions.",
+    limit=1.0,
+    reason="A factor of e in the relative weight of two regions, as for windows of umbrella sampling.",
+    form=".2f",
+)
+
 # --- Koopman operator ---------------------------------------------------------------------------------------------
 KOOPMAN_UNSTABLE = _rule(
     "koopman-unstable",

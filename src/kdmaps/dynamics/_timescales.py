@@ -92,6 +92,9 @@ def equilibrium_weights(model: ModeTransformer, X: SamplesLike, *, groups: Array
     The weights w make the pairs stationary: E[w(x_t) f(x_{t+τ})] = E[w(x_t) f(x_t)] for the leading functions f of the
     model, of which w is a combination. The starting points may be arbitrary, but the runs must connect all states.
 
+    `kdmaps.simulation.swarm_weights` needs no fit, and its weights are positive and more accurate: prefer it. Weights
+    of this function are linear in the modes of a fit to frames out of equilibrium.
+
     Parameters
     ----------
     model : fitted estimator, with a lag

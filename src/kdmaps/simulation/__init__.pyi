@@ -12,6 +12,7 @@ from .inputs import Distance as Distance
 from .inputs import Torsion as Torsion
 from .inputs import descriptors as descriptors
 from .inputs import jacobians as jacobians
+from .swarms import swarm_weights as swarm_weights
 from .weights import boltzmann_weights as boltzmann_weights
 from .weights import effective_sample_size as effective_sample_size
 from .weights import metadynamics_weights as metadynamics_weights
