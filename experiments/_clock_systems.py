@@ -11,8 +11,7 @@ import numpy as np
 from scipy.sparse import bmat, coo_array, csc_array, diags_array, eye_array
 from scipy.sparse.linalg import eigs, eigsh, spsolve
 
-from kdmaps import problems
-from kdmaps.problems.langevin import Langevin1D, Langevin2D
+from kdmaps.problems.langevin import Langevin1D, Langevin2D, MullerBrown, triple_well_2d
 
 #: Frames of a burst after its start.
 FRAMES = 50
@@ -44,7 +43,7 @@ class System:
 CENTRES = np.array([[-0.558, 1.442], [0.623, 0.028]])
 RADIUS, MB_STEP, SUBSTEPS = 0.15, 0.005, 10
 CELLS, CUTOFF = 220, 25.0
-MB = problems.load("muller-brown")
+MB = MullerBrown()
 
 
 def sides(X: np.ndarray) -> np.ndarray:
@@ -238,7 +237,7 @@ def inertial_bursts(rng: np.random.Generator, X: np.ndarray) -> np.ndarray:
 INERTIAL = System(inertial_rates, biased_wells, inertial_bursts, INERTIAL_STEP)
 
 # --- a tensor that rotates and correlates: the plane triple well, seen in sheared coordinates ------------------------
-PLANE, PLANE_STEP = problems.load("triplewell2d"), 0.01
+PLANE, PLANE_STEP = triple_well_2d(), 0.01
 
 
 def sheared(X: np.ndarray) -> np.ndarray:

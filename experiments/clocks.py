@@ -75,7 +75,7 @@ def observed(system: System, rng: np.random.Generator, X: np.ndarray) -> np.ndar
 
 def estimator(system: System, seed: int, **settings: Any) -> kdmaps.AdaptiveDiffusionMap:
     """Return the unfitted map."""
-    same = {"metric_rounds": system.metric_rounds, "refine": False, "n_jobs": 1, "random_state": seed}
+    same: dict[str, Any] = {"metric_rounds": system.metric_rounds, "refine": False, "n_jobs": 1, "random_state": seed}
     return kdmaps.AdaptiveDiffusionMap(N_MODES, **same, **settings)
 
 
@@ -91,7 +91,9 @@ def first_fit(
 
 def of_modes(model: kdmaps.AdaptiveDiffusionMap, exact: np.ndarray) -> Row:
     """Return ratios to exact rates, whether intervals contain these, and what is flagged."""
-    clock = model.clock_
+    clock, trust = model.clock_, model.trust_
+    assert clock is not None
+    assert trust is not None
     low, high = clock.intervals.T
     return {
         "ratios": (model.rates_ / exact).tolist(),
@@ -101,13 +103,14 @@ def of_modes(model: kdmaps.AdaptiveDiffusionMap, exact: np.ndarray) -> Row:
         "factors": clock.factors.tolist(),
         "energies": (clock.energies / exact).tolist(),
         "failed": [check.code for check in clock.checks if not check.passed],
-        "trusted": bool(np.all(model.trust_.ok)),
+        "trusted": bool(np.all(trust.ok)),
     }
 
 
 def of_committor(model: kdmaps.AdaptiveCommittor, exact: float) -> Row:
     """Return the ratio to the exact flux, whether the interval contains it, and what is flagged."""
     low, high = model.flux_interval_
+    assert model.clock_ is not None
     return {
         "flux_ratio": model.flux_ / exact,
         "flux_inside": bool(low < exact < high),

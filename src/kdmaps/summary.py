@@ -127,6 +127,7 @@ class FitSummary:
     unit: str | None  # of the time step between frames
     unit_diffusion: bool  # time scales assume a diffusion constant of 1
     standardized: bool  # columns were divided by their standard deviations
+    clock: BurstClock | None  # of bursts, by which time scales are real
     lag: int | None  # in frames; None for a model of samples
     time_step: float
     lag_choice: ImpliedTimescales | None  # None if the lag was given
@@ -195,6 +196,9 @@ class FitSummary:
         if self.lag is not None:
             unit = self.unit or ("frames (time_step=1)" if self.time_step == 1 else "the unit of the time step")
             return f"Time scales are in {unit}, from pairs of frames {self.lag_time} apart."
+        if self.clock is not None:
+            unit = self.unit or "the unit of the time step"
+            return f"Time scales are real, in {unit}, by {self.clock.n_bursts} bursts."
         if self.standardized:
             return "Columns were divided by their standard deviations; time scales are in units of variances."
         if self.unit_diffusion:
@@ -279,6 +283,7 @@ def summarise(
         and clock.lag is None
         and isinstance(parameters["diffusion"], str | TangentDiffusion | None),
         standardized=bool(parameters.get("standardize", False)),
+        clock=model.clock_,
         lag=clock.lag,
         time_step=clock.time_step,
         lag_choice=model.lag_choice_,

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import kdmaps
 from kdmaps.cli._app import app, print_table, print_warnings, say
+from kdmaps.cli._bursts import BurstFiles, BurstsOption, BurstWeightsOption, StartOption
 from kdmaps.cli._options import (
     BASES,
     DATA,
     KERNEL,
     TABLE_FORMATS,
+    TRAJECTORY,
     BasisOption,
     Files,
     ForceOption,
@@ -49,6 +51,12 @@ def committor(
         str, option(DATA, 'Conditions of set A, joined by commas, as in "phi<0,psi>1".', "--from", metavar="CONDITIONS")
     ],
     target: Annotated[str, option(DATA, "Conditions of set B.", "--to", metavar="CONDITIONS")],
+    bursts: BurstsOption = None,
+    time_step: Annotated[
+        float | None, option(TRAJECTORY, "Time between the frames of --bursts.", min=0, metavar="T")
+    ] = None,
+    burst_start: StartOption = None,
+    burst_weights: BurstWeightsOption = None,
     basis: BasisOption = "auto",
     features: Annotated[int, rare(KERNEL, "Number of basis functions.", min=2)] = 300,
     seed: SeedOption = 0,
@@ -59,6 +67,10 @@ def committor(
     """Find the committor and the rates between two sets; write model.npz, q at the samples and report.html."""
     require_one_of(TABLE_FORMATS, "--table", table_format)
     require_one_of(BASES, "--basis", basis)
+    require(time_step is None or bursts is not None, "--time-step", "a time step belongs to runs: add --bursts.")
+    require(time_step is None or time_step > 0, "--time-step", "give a positive number.")
+    burst_files = BurstFiles(bursts, burst_start, burst_weights)
+    burst_files.check()
     import numpy as np
 
     from kdmaps.checks import Checks, muted
@@ -74,10 +86,11 @@ def committor(
     samples = read_samples(files)
     say(f"{files.name}, {samples.describe()}")
     masks = tuple(_mask(name, text, samples) for name, text in (("--from", source), ("--to", target)))
+    runs, step, _ = burst_files.read(files, time_step)
     given = {"diffusion": samples.diffusion, "basis": basis, "n_features": features, "random_state": seed}
-    model = kdmaps.AdaptiveCommittor(**given, progress=True)
+    model = kdmaps.AdaptiveCommittor(**given, time_step=step, progress=True)
     with muted(), reporting(True):
-        model.fit(samples.source, masks, samples.weight, samples.group)
+        model.fit(samples.source, masks, samples.weight, samples.group, **runs)
     checks = Checks([*samples.checks, *model.checks])
     say(verdict(model, checks, CLI), "bold yellow" if checks.warnings else "bold green")
     print_table(("", "value", "95 % interval"), quantity_rows(model))

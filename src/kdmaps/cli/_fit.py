@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import kdmaps
 from kdmaps.cli._app import app, print_check, print_note, print_table, print_warnings, say
+from kdmaps.cli._bursts import BurstFiles, BurstsOption, BurstWeightsOption, StartOption
 from kdmaps.cli._options import (
     BASES,
     FAMILIES,
@@ -64,8 +65,13 @@ def fit(
         str | None,
         option(TRAJECTORY, "Trajectory: rows or time between pairs.", metavar="N|10ps|auto"),
     ] = None,
-    time_step: Annotated[float | None, option(TRAJECTORY, "Time between rows, with --lag.", min=0, metavar="T")] = None,
+    time_step: Annotated[
+        float | None, option(TRAJECTORY, "Time between rows, with --lag, or of --bursts.", min=0, metavar="T")
+    ] = None,
     unit: Annotated[str | None, option(TRAJECTORY, "Unit of the time step, such as ps.", metavar="UNIT")] = None,
+    bursts: BurstsOption = None,
+    burst_start: StartOption = None,
+    burst_weights: BurstWeightsOption = None,
     driven: Annotated[
         bool,
         option(TRAJECTORY, "Driven systems: periods and decay rates.", "--no-reversible"),
@@ -133,7 +139,9 @@ def fit(
         require(value != 0, name, "give a positive number, or omit it to search for one.")
     require(resamples == 0 or resamples >= MIN_RESAMPLES, "--resamples", f"give 0, or {MIN_RESAMPLES} or more.")
     n_features = _features(features, searched=None in (bandwidth, regularization) or kernel == "auto")
-    _check_time(lag, time_step, unit, files)
+    burst_files = BurstFiles(bursts, burst_start, burst_weights)
+    burst_files.check(lag)
+    _check_time(lag, time_step, unit, files, bursts is not None)
     searched = kernel == "auto" or bandwidth is None or regularization is None
     require(
         searched or not standardize, "--standardize", "this needs a search; omit --kernel, --bandwidth or --lambda."
@@ -157,13 +165,17 @@ def fit(
     step = (1.0 if time_step is None else time_step) * files.stride
     if time_step is None and samples.time_step is not None:  # between the rows that are used, of a trajectory file
         step, unit = float(f"{samples.time_step:.8g}"), samples.time_unit if unit is None else unit
+    runs, burst_step, burst_unit = burst_files.read(files, time_step)
+    if burst_step is not None and runs:
+        step = burst_step
+        unit = burst_unit if unit is None and time_step is None else unit
     settings = {
         "n_features": n_features,
         "diffusion": samples.diffusion,
         "cv": _folds(samples, ordered) if lag is None else "auto",
         "random_state": seed,
         "lag": _lag(lag, step, unit),
-        "time_step": None if lag is None else step,
+        "time_step": step if runs or lag is not None else None,
         **({"reversible": False} if driven else {}),
         **({} if basis == "auto" else {"basis": basis}),
         **({} if rates == "ritz" else {"rates": rates}),
@@ -173,7 +185,7 @@ def fit(
     estimator = _estimator(modes, kernel, bandwidth, regularization, settings)
     if time_step is not None and samples.time_step is not None:
         samples = replace(samples, checks=(*samples.checks, compare_steps(samples.time_step, step)))
-    analysis = _analyse(estimator, samples, resamples, seed)
+    analysis = _analyse(estimator, samples, resamples, seed, runs)
     new = None
     if independent:
         new = kdmaps.independent_modes(analysis.modes, sample_weight=samples.weight, random_state=seed)
@@ -238,14 +250,15 @@ def _write_structures(analysis: Analysis, files: Files, samples: Samples, out: P
     return paths
 
 
-def _check_time(lag: str | None, time_step: float | None, unit: str | None, files: Files) -> None:
+def _check_time(lag: str | None, time_step: float | None, unit: str | None, files: Files, bursts: bool) -> None:
     """Raise an error for options of time that contradict each other."""
     known = lag is None or lag == "auto" or re.fullmatch(LAG, lag)
     require(bool(known), "--lag", f"{lag!r} is neither auto nor a positive number of rows, nor a time such as 10ps.")
     require(time_step is None or 0 < time_step < math.inf, "--time-step", "give a positive number.")
-    require(lag is not None or time_step is None, "--time-step", "a time step needs a trajectory: add --lag.")
+    timed = lag is not None or bursts
+    require(timed or time_step is None, "--time-step", "a time step needs a trajectory: add --lag.")
     require(
-        lag is not None or unit is None,
+        timed or unit is None,
         "--unit",
         "without a trajectory, time scales are in units of length²/D; give a unit only with --lag.",
     )
@@ -324,7 +337,7 @@ def _estimator(
     return kdmaps.AdaptiveDiffusionMap(n_modes, progress=True, search=search, **settings)
 
 
-def _analyse(estimator: Any, samples: Samples, resamples: int, seed: int) -> Analysis:
+def _analyse(estimator: Any, samples: Samples, resamples: int, seed: int, bursts: dict[str, Any]) -> Analysis:
     """Fit the estimator, with error bars and tests; mistakes that leave the fit without meaning are printed at once."""
     from kdmaps.analysis import Analysis
     from kdmaps.checks import Check, Severity
@@ -338,7 +351,7 @@ def _analyse(estimator: Any, samples: Samples, resamples: int, seed: int) -> Ana
     with reporting(True):
         with warnings.catch_warnings(action="always", category=CheckWarning):
             warnings.showwarning = show_errors
-            estimator.fit(samples.source, **given)
+            estimator.fit(samples.source, **given, **bursts)
         settings: dict[str, Any] = {"n_resamples": resamples, "random_state": seed, "progress": True}
         analysis = Analysis(estimator, samples.source, checks=samples.checks, **given, **settings)
         if analysis.directed:

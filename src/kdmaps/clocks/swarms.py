@@ -94,7 +94,7 @@ def _solved(runs: Runs, lag: int, seed: int) -> _LogWeights:
     begin = runs.pairs(lag)
     fold = runs.owner[begin] % min(FOLDS, len(runs))
     sample = _some(points)
-    median = float(resolve_bandwidth("median", sample, None, seed))
+    median = float(np.asarray(resolve_bandwidth("median", sample, None, seed)))
     best: _LogWeights | None = None
     smallest = np.inf
     for width in WIDTHS:

@@ -1,14 +1,16 @@
 """Weights of points relative to the law from which bursts were started."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy.spatial import cKDTree
 
 from kdmaps.clocks.runs import Runs
 from kdmaps.exceptions import ArgumentError
+from kdmaps.utils.files import as_path, replacing
 from kdmaps.utils.numbers import rounded
+from kdmaps.utils.types import PathLike
 from kdmaps.utils.validation import as_numbers, unit_weight
 
 #: Weights at other points are geometric means of the weights at so many nearest samples.
@@ -27,6 +29,22 @@ class Starts:
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    def save(self, path: PathLike) -> None:
+        """Write rows, weights and probabilities to an `.npz` file, for `kdmaps fit --burst-start`."""
+        with replacing(as_path("path", path)) as (file,):
+            np.savez(file, rows=self.rows, weights=self.weights, probabilities=self.probabilities)
+
+    @classmethod
+    def load(cls, path: PathLike) -> Self:
+        """Read a file that `save` wrote."""
+        with np.load(as_path("path", path), allow_pickle=False) as stored:
+            missing = [name for name in ("rows", "weights", "probabilities") if name not in stored]
+            if missing:
+                raise ArgumentError(
+                    "{path} has no array {missing}; give a file of Starts.save.", path=path, missing=missing[0]
+                )
+            return cls(stored["rows"], stored["weights"], stored["probabilities"])
 
     def __repr__(self) -> str:
         return f"Starts({len(self.rows)} bursts from {len(np.unique(self.rows))} of {len(self.probabilities)} rows)"

@@ -227,7 +227,9 @@ class AdaptiveCommittor(FittedCommittor):
         if given:
             timed = fit_with_bursts(self, X, y, sample_weight, groups, given, read_samples)
             inner = timed.estimator
-            return self._publish(inner._columns, clock_of_committor(timed, inner._fit))
+            fitted = clock_of_committor(timed, inner._fit)
+            assert fitted.clock is not None
+            return self._publish(inner._columns, fitted, inner.checks_ + fitted.clock.checks)
         n_features = check_positive_integer("n_features", self.n_features)
         most = check_positive_integer("max_search_samples", self.max_search_samples)
         check_choice("basis", self.basis, BASES)

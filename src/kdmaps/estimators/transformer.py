@@ -232,7 +232,8 @@ class ModeTransformer(Predictions, ArrayTransformer, auto_wrap_output_keys=None)
         timed = fit_with_bursts(self, X, None, sample_weight, groups, given, read_samples)
         inner = timed.estimator
         fitted = inner._fitted()
-        fitted = replace(fitted, clock=clock_of_modes(timed, fitted))
+        clock = clock_of_modes(timed, fitted)
+        fitted = replace(fitted, clock=clock)
         columns = inner._columns
         of_fit = {*fitted.attributes(), "n_features_in_", "feature_names_in_"}
         fitted_names = [name for name in vars(inner) if name.endswith("_") and not name.startswith("_")]
@@ -240,7 +241,7 @@ class ModeTransformer(Predictions, ArrayTransformer, auto_wrap_output_keys=None)
         if "best_estimator_" in others:
             others["best_estimator_"]._publish(columns, fitted)
         self._publish(columns, fitted, **others)
-        self._set_checks(inner._raised, inner.checks_ + fitted.clock.checks)
+        self._set_checks(inner._raised, inner.checks_ + clock.checks)
         return self
 
     def _set_checks(self, raised: tuple[Check, ...], checks: Checks) -> None:

@@ -19,7 +19,18 @@ from kdmaps.plotting.common import draw_phase
 from kdmaps.report import _figures as figures
 from kdmaps.report._figures import figure
 from kdmaps.report._subject import ENERGY_SAMPLES, MODE_SAMPLES, Subject
-from kdmaps.report.sections import Beside, Code, Explorer, Heading, Items, Section, Table, Text, checks_section
+from kdmaps.report.sections import (
+    Beside,
+    Code,
+    Explorer,
+    Heading,
+    Items,
+    Section,
+    Table,
+    Text,
+    checks_section,
+    clock_table,
+)
 from kdmaps.report.text import (
     TYPICAL,
     count_states,
@@ -134,7 +145,8 @@ def times(subject: Subject) -> Section:
     if directed:
         verdict = "Singular values σ as times, −lag/ln σ. They are not relaxation times: those are in Oscillations."
     table = Table("time scales", summary.columns, summary.rows)
-    return Section("times", "Singular functions" if directed else "Time scales", verdict, [table, Beside(beside)])
+    tables = [table] if summary.clock is None else [table, clock_table(summary.clock)]
+    return Section("times", "Singular functions" if directed else "Time scales", verdict, [*tables, Beside(beside)])
 
 
 def energy(subject: Subject) -> Section | None:

@@ -15,7 +15,7 @@ from kdmaps.forms.tangent import TangentDiffusion
 from kdmaps.language import PYTHON, Language
 from kdmaps.plotting import plot_committor, plot_flux_distribution, plot_free_energy_along_q
 from kdmaps.report._figures import figure
-from kdmaps.report.sections import Beside, Figure, Section, Table, Text, checks_section, render_page
+from kdmaps.report.sections import Beside, Figure, Section, Table, Text, checks_section, clock_table, render_page
 from kdmaps.summary import describe_kernel, show_interval
 from kdmaps.utils.numbers import rounded
 from kdmaps.utils.optional import optional
@@ -27,6 +27,8 @@ MOST = 5000
 
 def time_unit(model: AdaptiveCommittor) -> str:
     """Return a sentence about the unit of the times."""
+    if model.clock_ is not None:
+        return f"Times are real, in the unit of the time step, by {model.clock_.n_bursts} bursts."
     if isinstance(model.diffusion, str | TangentDiffusion | None):
         return "Times are in units of length²/D with D = 1: divide them by the diffusion constant D."
     return "Times are in the time unit of the given diffusion tensor."
@@ -90,7 +92,7 @@ def render_committor(
         Section(
             "rates", "Rates", "",
             [Table("rates", ("", "value", "95 % interval"), quantity_rows(model), plain=True),
-             Text(time_unit(model))],
+             *([] if model.clock_ is None else [clock_table(model.clock_)]), Text(time_unit(model))],
         ),
         Section("committor", "Committor", "Probability to reach B before A.", [Beside(drawn)]),
         checks_section(every),

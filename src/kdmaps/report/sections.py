@@ -21,6 +21,8 @@ from kdmaps.language import PYTHON, Language
 if TYPE_CHECKING:
     from markupsafe import Markup
 
+    from kdmaps.clocks.clock import BurstClock
+
 
 class Figure(NamedTuple):
     """A picture, as `kdmaps.report._figures.figure` returns it; a broad one takes the width of the page."""
@@ -39,6 +41,11 @@ class Table(NamedTuple):
     plain: bool = False
     failed: Sequence[bool] = ()  # rows that are marked
     title: str = ""  # folded under this title if there is one
+
+
+def clock_table(clock: BurstClock) -> Table:
+    """Return the table of the clock of bursts."""
+    return Table("clock", *clock.cells(), plain=True)
 
 
 class Text(NamedTuple):
