@@ -213,6 +213,22 @@ def test_bad_input_is_named(system, changes, error, words):
         kdmaps.KernelDiffusionMap(2, **settings, **KERNEL).fit(X, sample_weight=weight, **given)
 
 
+def test_an_estimator_without_a_clock_refuses_bursts(system):
+    with pytest.raises(NotApplicable, match="VariationalKernelMap has no clock"):
+        kdmaps.VariationalKernelMap(2).fit(system[1], bursts=system[4], burst_start=system[3])
+
+
+def test_bursts_of_a_list_of_trajectories_start_at_rows_of_all(system, model):
+    _, X, weight, starts, runs = system
+    timed = kdmaps.KernelDiffusionMap(2, time_step=STEP, **KERNEL)
+    timed.fit([X[:1000], X[1000:]], sample_weight=weight, bursts=runs, burst_start=starts)
+    np.testing.assert_allclose(timed.clock_.factors, model.clock_.factors)
+
+
+def test_checks_of_the_clock_are_checks_of_the_model(model):
+    assert {check.code for check in model.clock_.checks} <= {check.code for check in model.checks}
+
+
 def test_partial_fit_refuses_a_model_in_real_time(system, model):
     with pytest.raises(NotApplicable, match="real time"):
         model.partial_fit(system[1])

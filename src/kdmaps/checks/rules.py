@@ -764,10 +764,11 @@ CLOCK_COVERAGE = _rule(
     "clock-coverage",
     "energy at the starts of bursts over the energy of the frames",
     "The bursts do not cover the transition of {modes}: at their starts, weighted, the energy is {value:.2g} times "
-    "that of the frames (allowed: {low:g} to {high:g}).",
+    "that of the frames (allowed: {least:g} to {limit:g}).",
     "Start bursts where the energy of the modes is: kdmaps.dynamics.where_to_start.",
     side=INSIDE,
-    limit=(0.5, 2.0),
+    least=0.5,
+    limit=2.0,
     reason="The two are equal on average; with 20 effective bursts, 98 % lie within a factor of 2.",
     form=".2f",
 )

@@ -195,11 +195,10 @@ def _checks_of_energies(
     """Check how many bursts carry the energy, whether they cover it, and whether it is the same off the frames."""
     total = len(weights) if bursts.given is None else max(weights.sum(), np.finfo(float).tiny)
     coverage = at_start.sum(axis=0) / total / energies
-    low, high = rules.CLOCK_COVERAGE.limit  # type: ignore[misc]
     growth = along.sum(axis=0) / np.maximum(at_start.sum(axis=0), np.finfo(float).tiny)
     return [
         Check(rules.CLOCK_BURSTS, effective_count(at_start)),
-        Check(rules.CLOCK_COVERAGE, coverage, words={"low": low, "high": high}),
+        Check(rules.CLOCK_COVERAGE, coverage, words={"least": rules.CLOCK_COVERAGE.least}),
         Check(rules.CLOCK_RESOLUTION, growth),
     ]
 

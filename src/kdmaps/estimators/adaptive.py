@@ -60,8 +60,8 @@ class AdaptiveDiffusionMap(SearchedModes):
         smallest lag from which implied time scales are flat within their errors (`kdmaps.dynamics.choose_lag`). By
         default X is samples in any order.
     time_step : float, optional
-        Time between frames, in any unit, which becomes the unit of `timescales_`. Needs a lag. By default the step of
-        the times in X (trajectories of mdtraj and MDAnalysis in ps, a column `time` of a file), otherwise 1.
+        Time between frames, in any unit, which becomes the unit of `timescales_`. Needs a lag or bursts. By default the
+        step of the times in X (trajectories of mdtraj and MDAnalysis in ps, a column `time` of a file), otherwise 1.
     reversible : bool, default=True
         If True, use pairs of frames in both directions of time, as for a system in equilibrium. If False, modes are the
         singular functions of the transfer operator, which differ at the two ends of a lag

@@ -70,6 +70,8 @@ def fit_with_bursts(
             "{bursts} are for samples without a lag: pairs of frames have a clock of their own. Leave out {bursts} or "
             "{lag}."
         )
+    if "time_step" not in estimator.get_params(deep=False):
+        raise NotApplicable("{estimator} has no clock; use AdaptiveDiffusionMap.", estimator=type(estimator).__name__)
     joined, joined_groups, _ = join_trajectories(X, groups, sample_weight)
     source, columns = columns_of(estimator, joined)
     runs = Runs.read(

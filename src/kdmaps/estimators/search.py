@@ -321,8 +321,8 @@ class KernelSearchCV(SearchedModes):
         Number of frames between the two frames of a pair, for trajectories; "auto" is the smallest lag from which
         implied time scales are flat within their errors. By default X is samples in any order.
     time_step : float, optional
-        Time between frames, in any unit, which becomes the unit of `timescales_`. Needs a lag. By default the step of
-        the times in X (trajectories of mdtraj and MDAnalysis in ps, a column `time` of a file), otherwise 1.
+        Time between frames, in any unit, which becomes the unit of `timescales_`. Needs a lag or bursts. By default the
+        step of the times in X (trajectories of mdtraj and MDAnalysis in ps, a column `time` of a file), otherwise 1.
     reversible : bool, default=True
         If True, use pairs of frames in both directions of time; if False, modes are the singular functions of the
         transfer operator. Candidates are always scored on pairs in both directions.
