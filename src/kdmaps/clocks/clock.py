@@ -42,7 +42,7 @@ class BurstClock(TableCard):
     n_bursts: int  #: Number of bursts.
     time_step: float  #: Time between their frames.
     diffusion: LearnedDiffusion | None  #: The tensor of the energies; None if `diffusion` was given.
-    checks: tuple[Check, ...] = ()  #: What the bursts show.
+    checks: tuple[Check, ...] = ()  #: Checks of bursts, starts and lags.
 
     @property
     def chosen(self) -> list[str]:
@@ -105,19 +105,27 @@ class Bursts:
         """Check that starts and weights belong to the runs and to X."""
         return cls(runs, X, weight, *checked_starts(start, burst_weight, runs, X))
 
-    def thinned(self) -> "Bursts":
-        """Return the same bursts with fewer frames, from which weights at other points are interpolated."""
+    @property
+    def share(self) -> np.ndarray:
+        """The stationary law at the rows of X, of sum 1."""
+        return unit_weight(self.weight, len(self.X))
+
+    @property
+    def density(self) -> np.ndarray:
+        """The law of the starts at the rows of X, of sum 1; starts without probabilities are random rows."""
         n = len(self.X)
-        if n <= MOST_POINTS:
-            return self
-        kept = np.sort(np.random.RandomState(0).permutation(n)[:MOST_POINTS])
-        if self.rows is not None:
-            kept = np.union1d(kept, self.rows)
-        rows = None if self.rows is None else np.searchsorted(kept, self.rows)
-        share = unit_weight(self.weight, n)
-        density = np.full(n, 1 / n) if self.probabilities is None else self.probabilities
-        # The ratio of the two stays what it is.
-        return replace(self, X=self.X[kept], weight=share[kept], rows=rows, probabilities=density[kept])
+        return np.full(n, 1 / n) if self.probabilities is None else self.probabilities
+
+    def weights(self, numbers: np.ndarray, root: np.ndarray) -> np.ndarray:
+        """Return the weights (stationary law)/(law of the starts) at these frames of the runs, as (n_frames,)."""
+        runs = self.runs
+        if self.given is not None and len(self.given) == len(runs.frames):
+            return self.given
+        if self.given is not None:  # at other points, weights of starts nearby
+            return weights_along(runs, numbers, runs.starts, self.given, self.given, root)
+        known = self.share / np.maximum(self.density, np.finfo(float).tiny)
+        kept = np.random.RandomState(0).permutation(len(self.X))[:MOST_POINTS]
+        return weights_along(runs, numbers, self.X[kept], known[kept], known[self.rows], root)
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +149,7 @@ def measure_clock(
     """Measure how fast functions decay along bursts.
 
     `centred` functions have the mean 0 under the stationary law, by which the starts are tested. Functions that are
-    clipped to a range have no energy outside.
+    clipped to a range do not change outside of it.
     """
     runs = bursts.runs
     sparse = np.flatnonzero((np.arange(len(runs.frames)) - np.repeat(runs.first, runs.lengths)) % EVERY == 0)
@@ -152,10 +160,7 @@ def measure_clock(
     if clip is not None:
         densities[(values <= clip[0]) | (values >= clip[1])] = 0
         values = np.clip(values, *clip)
-    root = _metric(kernel, runs)
-    few = bursts.thinned()
-    starts = (few.rows, few.probabilities, few.given)
-    weights = weights_along(runs, np.union1d(sparse, ends), few.X, few.weight, starts, root.T)
+    weights = bursts.weights(np.union1d(sparse, ends), _metric(kernel, runs).T)
     sums = burst_sums(runs, values, densities, weights)
     factors = Factors.of(sums)
     choice = factors.choice()
@@ -224,9 +229,7 @@ def _check_of_starts(functions: ModeBasis, values: np.ndarray, weights: np.ndarr
     if bursts.given is None:
         deviations = weights[:, None] * values
         all_values = values_at(functions, bursts.X)
-        share = unit_weight(bursts.weight, len(bursts.X))
-        density = np.full(len(share), 1 / len(share)) if bursts.probabilities is None else bursts.probabilities
-        scaled = share / np.sqrt(np.maximum(density, np.finfo(float).tiny))
+        scaled = bursts.share / np.sqrt(np.maximum(bursts.density, np.finfo(float).tiny))
         covariance = (scaled[:, None] * all_values).T @ (scaled[:, None] * all_values) / n
         probability = chi2.sf(_squared(deviations.mean(axis=0), covariance), values.shape[1])
     else:

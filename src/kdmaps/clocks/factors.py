@@ -36,7 +36,7 @@ LARGEST_ERROR = 0.5
 
 @dataclass(frozen=True, eq=False)
 class BurstSums:
-    """Decay and energy of r columns along each burst, by k estimators. Those of several bursts add up."""
+    """Decay and energy of r columns along each burst, by k estimators; sums of several bursts add up."""
 
     names: tuple[str, ...]  #: (k,)
     decays: np.ndarray  #: (k, n_bursts, r): D_b.

@@ -1,4 +1,4 @@
-"""Where to start bursts: probabilities of rows that follow the energy of the modes."""
+"""Probabilities of rows as starts of bursts, which follow the energy of the modes."""
 
 import numpy as np
 

@@ -41,7 +41,7 @@ class SwarmWeights:
     bandwidth: float  #: Chosen bandwidth, in median distances.
     ridge: float  #: Chosen ridge, relative to the mean energy of a feature.
     error: float  #: Largest standard error of log w between two regions of the frames.
-    checks: tuple[Check, ...]  #: Whether runs connect all regions, and how well they determine the weights.
+    checks: tuple[Check, ...]  #: Checks of the connection of all regions and of the errors of the weights.
 
     @property
     def joined(self) -> np.ndarray:

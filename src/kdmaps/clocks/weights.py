@@ -11,7 +11,7 @@ from kdmaps.exceptions import ArgumentError
 from kdmaps.utils.files import as_path, replacing
 from kdmaps.utils.numbers import rounded
 from kdmaps.utils.types import PathLike
-from kdmaps.utils.validation import as_numbers, unit_weight
+from kdmaps.utils.validation import as_numbers
 
 #: Weights at other points are geometric means of the weights at so many nearest samples.
 NEIGHBORS = 5
@@ -42,7 +42,7 @@ class Starts:
             missing = [name for name in ("rows", "weights", "probabilities") if name not in stored]
             if missing:
                 raise ArgumentError(
-                    "{path} has no array {missing}; give a file of Starts.save.", path=path, missing=missing[0]
+                    "{path} lacks the array {missing}; give a file of Starts.save.", path=path, missing=missing[0]
                 )
             return cls(stored["rows"], stored["weights"], stored["probabilities"])
 
@@ -134,34 +134,18 @@ def _checked_weights(weight: Any, runs: Runs) -> np.ndarray:
 
 
 def weights_along(
-    runs: Runs,
-    numbers: np.ndarray,
-    X: np.ndarray,
-    sample_weight: np.ndarray | None,
-    starts: tuple[np.ndarray | None, np.ndarray | None, np.ndarray | None],
-    root: np.ndarray,
+    runs: Runs, numbers: np.ndarray, points: np.ndarray, known: np.ndarray, at_starts: np.ndarray, root: np.ndarray
 ) -> np.ndarray:
     """Return the weights (stationary law)/(law of the starts) at frames `numbers` of the bursts, as (n_frames,).
 
-    Without probabilities, starts are random rows of X. Distances between points are |root·(x - y)|; other frames get 0.
+    They are interpolated from the weights `known` at some points, with the distances |root·(x - y)|; starts have their
+    own. Other frames get 0.
     """
-    rows, probabilities, given = starts
     weights = np.zeros(len(runs.frames))
-    if given is not None and len(given) == len(runs.frames):
-        return given
-    # Given weights of starts are those at other points near them.
-    points = X if given is None else runs.starts
-    known = given
-    if known is None:
-        share = unit_weight(sample_weight, len(X))
-        known = share * len(X) if probabilities is None else share / np.maximum(probabilities, np.finfo(float).tiny)
     near = nearest(points @ root.T, runs.frames[numbers] @ root.T)
     with np.errstate(divide="ignore"):
         weights[numbers] = np.exp(np.log(known[near]).mean(axis=1))
-    if given is not None:
-        weights[runs.first] = given
-    elif rows is not None:
-        weights[runs.first] = known[rows]
+    weights[runs.first] = at_starts
     return weights
 
 
