@@ -201,7 +201,7 @@ def figure(rows: list[Row]) -> Figure:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the experiment from the command line."""
-    parser = options_of("clocks", __doc__, n_seeds=6, quick="one seed of the first system", first_seed=9000)
+    parser = options_of("clocks", __doc__, n_seeds=3, quick="one seed of the first system", first_seed=9000)
     options = parser.parse_args(arguments)
     systems, n_seeds = (list(SYSTEMS)[:1], 1) if options.quick else (list(SYSTEMS), options.seeds)
     seeds = range(options.first_seed, options.first_seed + n_seeds)

@@ -153,7 +153,7 @@ def figure(rows: list[Row]) -> Figure:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the experiment from the command line."""
-    parser = options_of("swarms", __doc__, n_seeds=6, quick="one seed of starts anywhere", first_seed=9000)
+    parser = options_of("swarms", __doc__, n_seeds=4, quick="one seed of starts anywhere", first_seed=9000)
     options = parser.parse_args(arguments)
     cases = [(starts, frames) for frames in LENGTHS for starts in STARTS]
     cases, n_seeds = (cases[:1], 1) if options.quick else (cases, options.seeds)
