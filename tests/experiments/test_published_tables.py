@@ -16,6 +16,8 @@ MODULES = {
     "surfaces": "surfaces",
     "dictionaries": "dictionaries",
     "reasons": "reasons",
+    "clocks": "clocks",
+    "swarms": "swarms",
 }
 
 

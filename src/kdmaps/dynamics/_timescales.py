@@ -92,8 +92,9 @@ def equilibrium_weights(model: ModeTransformer, X: SamplesLike, *, groups: Array
     The weights w make the pairs stationary: E[w(x_t) f(x_{t+τ})] = E[w(x_t) f(x_t)] for the leading functions f of the
     model, of which w is a combination. The starting points may be arbitrary, but the runs must connect all states.
 
-    `kdmaps.simulation.swarm_weights` needs no fit, and its weights are positive and more accurate: prefer it. Weights
-    of this function are linear in the modes of a fit to frames out of equilibrium.
+    `kdmaps.simulation.swarm_weights` needs no fit, its weights are positive, and they are more accurate for runs much
+    shorter than the slowest relaxation time. Weights of this function are linear in the modes of a fit to frames out
+    of equilibrium, and about as good for runs of a quarter of this time.
 
     Parameters
     ----------
