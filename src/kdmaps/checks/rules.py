@@ -92,6 +92,7 @@ TIME_OR_INDEX = _rule(
     subject=DATA,
     severity=ERROR,
     headline="column {where} is a time or an index",
+    explains=("empty-gap",),
 )
 WEIGHT_COLUMNS = _rule(
     "weight-columns",
