@@ -77,7 +77,7 @@ def test_a_smooth_mode_across_a_gap_fails(gap):
 
 
 def test_a_mode_that_separates_the_parts_passes(tmp_path):
-    X = intervals(500, 0.5, seed=1)
+    X = intervals(1000, 0.5, seed=1)
     model = kdmaps.AdaptiveDiffusionMap(2, random_state=0).fit(X)
     assert model.rates_[0] < 0.1
     assert model.trust_.unseparated < 1e-3

@@ -15,14 +15,15 @@ from kdmaps.utils.validation import unit_weight
 NEIGHBOURS = 15
 #: Smallest share of the samples in a part: smaller ones are tails and rare states.
 LEAST_SHARE = 0.05
-#: Largest number of samples in the graph, and fewest.
-MOST_ROWS, FEWEST_ROWS = 5_000, 100
+#: Largest number of samples in the graph, and fewest that a fit is judged by: a graph of fewer falls apart by chance, in
+#: one of 24 samples of 500 rows of a double well.
+MOST_ROWS, FEWEST_JUDGED = 5_000, 1_000
 
 
 def find_parts(X: np.ndarray) -> np.ndarray | None:
     """Return the part of each sample, -1 for samples outside of large parts; None if there is one large part."""
     n = len(X)
-    if n < FEWEST_ROWS:
+    if n <= NEIGHBOURS:
         return None
     centred = np.asarray(X, dtype=np.float64) - X.mean(axis=0)
     graph = neighbors(centred, NEIGHBOURS + 1).kneighbors_graph(centred)  # each sample is a neighbour of itself

@@ -215,7 +215,7 @@ def _write(
     if parameters.get("isolated") == "separate":  # the default, which older versions do not have
         del parameters["isolated"]
     names = estimator._columns.names
-    if more.get("clock") is not None or isinstance(parameters["diffusion"], LearnedDiffusion):
+    if more.get("clock") is not None or isinstance(parameters.get("diffusion"), LearnedDiffusion):
         least = FORMAT_VERSION
     header = {
         "format": FORMAT,

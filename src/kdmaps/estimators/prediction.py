@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from kdmaps.data.inputs import join_trajectories
@@ -25,9 +26,15 @@ MOST_MAPPED = 50_000_000
 FEATURES_WITHOUT_NOISE = 100
 
 
+def _forecasts(model: Any) -> bool:
+    """Return whether a model is of trajectories with `reversible=False`; scikit-learn expects others not to predict."""
+    return model.get_params(deep=False).get("reversible") is False
+
+
 class Predictions:
     """Methods of models that are fitted to trajectories with `reversible=False`."""
 
+    @available_if(_forecasts)
     @one_blas_thread()
     def predict(
         self, X: SamplesLike, steps: ArrayLike = 1, *, time: ArrayLike | None = None, return_std: bool = False

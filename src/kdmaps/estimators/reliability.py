@@ -21,7 +21,7 @@ from kdmaps.diagnostics.evidence import (
     evidence_of,
     values_at,
 )
-from kdmaps.diagnostics.separation import MOST_ROWS, crosses, find_parts, unseparated
+from kdmaps.diagnostics.separation import FEWEST_JUDGED, MOST_ROWS, crosses, find_parts, unseparated
 from kdmaps.diagnostics.trust import Equilibrium, Trust
 from kdmaps.exceptions import Undetermined
 from kdmaps.forms.energy import EnergyForm
@@ -155,6 +155,8 @@ def gaps_between_samples(
 ) -> dict[str, Any]:
     """Return `unseparated` and `parts` of `Trust`; empty if the samples, or pairs of frames, connect all parts."""
     if isinstance(form, LaggedForm) and not form.reversible:
+        return {}
+    if len(sample.X) < FEWEST_JUDGED:
         return {}
     sample = sample.thinned(MOST_ROWS, seed)
     parts = find_parts(sample.X)

@@ -215,7 +215,7 @@ def checked_weight(sample_weight: ArrayLike | None, X: Any) -> np.ndarray | None
     _refuse_weights(sample_weight < 0, "contains negative numbers", remedy)
     largest = sample_weight.max(initial=0.0)
     if not largest > 0:
-        raise ArgumentError("{sample_weight} must hold at least one positive weight, but all are 0.")
+        raise ArgumentError("{sample_weight} must hold at least one positive weight, but all are zero.")
     if not 1e-150 <= largest <= 1e150:  # its square is added up
         raise ArgumentError(
             "{sample_weight} has a largest entry of {largest:.1e}, whose square is out of range; divide all weights by "
