@@ -233,7 +233,7 @@ def test_checks_the_output_directory_before_reading(monkeypatch, tmp_path):
 def test_check_of_the_output_directory_leaves_nothing():
     before = sorted(os.listdir())
     result = run("fit", "0.npy", "--columns", "7", "--out", "new/deep/out")
-    assert "Column '7' does not exist" in result.stderr
+    assert "column '7' does not exist" in result.stderr
     assert sorted(os.listdir()) == before
 
 

@@ -227,7 +227,7 @@ def test_too_many_modes(folder):
     result = run("fit", folder / "data.csv", "--modes", 500, "--out", os.devnull + "x")
     assert result.exit_code == 2
     result = run("fit", folder / "data.csv", "--modes", 500, "--out", folder / "fit")
-    assert "400 samples" in result.stderr
+    assert "400 row(s)" in result.stderr
     assert "--features" not in result.stderr
     assert "increase --features" in run("fit", folder / "data.csv", "--modes", 350, "--out", folder / "fit").stderr
 

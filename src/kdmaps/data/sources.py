@@ -207,7 +207,7 @@ class Sample(NamedTuple):
         if weight is not None:
             X, weight = X[weight > 0], weight[weight > 0]
         if len(X) <= n_components:
-            raise too_few(f"sample(s){'' if weight is None else ' (of positive weight)'}", X.shape, n_components)
+            raise too_few(f"sample(s) of X{'' if weight is None else ' (of positive weight)'}", X.shape, n_components)
         return X, weight
 
 

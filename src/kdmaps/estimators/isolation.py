@@ -14,6 +14,9 @@ from kdmaps.data.sources import ArraySource, Source
 from kdmaps.forms.diffusion import Factor, is_per_sample
 from kdmaps.selection.plan import FitSpec
 
+#: Most numbers of a mapped file that are read to find detached rows.
+MOST_MAPPED = 20_000_000
+
 
 @dataclass(frozen=True, eq=False)
 class Isolated:
@@ -35,17 +38,18 @@ class Isolated:
 def isolate(source: Source, fit: FitSpec, weight: np.ndarray | None, trajectories: Any) -> Isolated:
     """Leave out detached rows, and warn of them.
 
-    Only rows in memory are examined: groups of a few rows are not in a subsample of a file. With a lag, the passages of
-    a trajectory show the time scale of exchange across a gap, and frames cannot be left out of it.
+    Only rows in memory, or in a mapped file of moderate size, are examined: groups of a few rows are not in a subsample.
+    With a lag, the passages of a trajectory show the time scale of exchange across a gap, and frames cannot be left out
+    of it.
     """
     everything = Isolated(source, fit, weight, trajectories)
     if fit.isolated == "keep" or fit.lag is not None:
         return everything
-    if not isinstance(source, ArraySource) or not source.many_passes:
+    if not isinstance(source, ArraySource) or not (source.many_passes or source.array.size <= MOST_MAPPED):
         return everything
-    source.read(slice(0))  # raises an error for NaN
-    n = len(source.array)
-    found = find_groups(source.array, weight)
+    X = source.read(slice(None))[1]  # raises an error for NaN
+    n = len(X)
+    found = find_groups(X, weight)
     if not found:
         return everything
     if fit.isolated == "drop":
@@ -55,7 +59,7 @@ def isolate(source: Source, fit: FitSpec, weight: np.ndarray | None, trajectorie
     if not out.size:
         return replace(everything, warned=True)
     rows = np.delete(np.arange(n), out)
-    kept = ArraySource(source.array[rows], checked=True)
+    kept = ArraySource(X[rows], checked=True)
     kept.feature_names = source.feature_names
     return Isolated(
         source=kept,
