@@ -77,7 +77,7 @@ def chosen(stale: Any, fresh: Any) -> tuple[str, bool]:
 @case(
     9,
     "belongs to other data, settings or scoring",
-    "tests/selection/test_sweep.py",
+    "tests/selection/test_search_sweep.py",
 )
 def checkpoint_of_a_score() -> tuple[str, bool]:
     """Checkpoint of another score with the same name (`functools.partial`)."""
@@ -87,7 +87,7 @@ def checkpoint_of_a_score() -> tuple[str, bool]:
 @case(
     10,
     "belongs to other data, settings or scoring",
-    "tests/selection/test_sweep.py",
+    "tests/selection/test_search_sweep.py",
 )
 def checkpoint_of_a_tensor() -> tuple[str, bool]:
     """Checkpoint of another callable `diffusion`, which differs after row 100."""
@@ -115,7 +115,7 @@ def changed(change: dict[str, float]) -> tuple[str, bool]:
 @case(
     22,
     r"\d+ of \d+ lines of the checkpoint",
-    "tests/selection/test_sweep.py",
+    "tests/selection/test_search_sweep.py",
 )
 def digit() -> tuple[str, bool]:
     """One digit of a checkpoint changed."""

@@ -38,6 +38,7 @@ def openmp():
 @pytest.fixture
 def two_threads():
     """BLAS and OpenMP with two threads, on any machine and in any environment."""
+    threads_module._libraries.cache_clear()  # other tests may have loaded more libraries
     with threadpool_limits(2):
         if set(blas()) != {2}:
             pytest.skip("this BLAS has one thread")

@@ -11,7 +11,7 @@ from kdmaps.cli._options import TRAJECTORY, Files, option, rare, require
 
 BurstsOption = Annotated[
     str | None,
-    option(TRAJECTORY, "Short unbiased runs for real times: a pattern in quotes, a file for each.", metavar="PATTERN"),
+    option(TRAJECTORY, "Short unbiased runs, for real times.", metavar="PATTERN"),
 ]
 StartOption = Annotated[
     Path | None,

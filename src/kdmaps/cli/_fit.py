@@ -67,7 +67,7 @@ def fit(
         option(TRAJECTORY, "Trajectory: rows or time between pairs.", metavar="N|10ps|auto"),
     ] = None,
     time_step: Annotated[
-        float | None, option(TRAJECTORY, "Time between rows, with --lag, or of --bursts.", min=0, metavar="T")
+        float | None, option(TRAJECTORY, "Time between rows (--lag), or of --bursts.", min=0, metavar="T")
     ] = None,
     unit: Annotated[str | None, option(TRAJECTORY, "Unit of the time step, such as ps.", metavar="UNIT")] = None,
     bursts: BurstsOption = None,
@@ -95,11 +95,11 @@ def fit(
     ] = None,
     standardize: Annotated[
         bool,
-        option(KERNEL, "Columns in different units: divide each by its standard deviation.", "--standardize"),
+        option(KERNEL, "Standardize columns of different units.", "--standardize"),
     ] = False,
     energy: Annotated[
         str,
-        option(KERNEL, "gradients, or neighbors for data without a clock or physics.", metavar="NAME"),
+        option(KERNEL, "gradients, or neighbors (no physics).", metavar="NAME", show_default=False),
     ] = "gradients",
     neighbors: Annotated[int, rare(KERNEL, "Neighbours of each row, with --energy neighbors.", min=3)] = 30,
     basis: BasisOption = "auto",

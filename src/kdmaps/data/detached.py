@@ -95,7 +95,7 @@ def find_groups(X: np.ndarray, weight: np.ndarray | None = None) -> tuple[RareGr
     ()
     >>> x[[7, 30, 31, 40]] = [[50.0, 0.0], [0.0, 30.0], [0.1, 30.0], [0.2, 30.0]]
     >>> [(group.rows.tolist(), round(group.gap)) for group in find_groups(x)]
-    [([30, 31, 40], 27), ([7], 48)]
+    [([30, 31, 40], 27), ([7], 47)]
     """
     kept = np.arange(len(X)) if weight is None else np.flatnonzero(weight)
     with np.errstate(over="ignore", invalid="ignore"):

@@ -15,8 +15,7 @@ from kdmaps.utils.validation import unit_weight
 NEIGHBOURS = 15
 #: Smallest share of the samples in a part: smaller ones are tails and rare states.
 LEAST_SHARE = 0.05
-#: Largest number of samples in the graph, and fewest that a fit is judged by: a graph of fewer falls apart by chance, in
-#: one of 24 samples of 500 rows of a double well.
+#: Largest number of samples in the graph, and fewest that a fit is judged by: a graph of fewer falls apart by chance.
 MOST_ROWS, FEWEST_JUDGED = 5_000, 1_000
 
 

@@ -13,10 +13,12 @@ from kdmaps.data.inputs import join_trajectories
 from kdmaps.data.sources import gather
 from kdmaps.estimators.real_time import energy_densities
 from kdmaps.estimators.transformer import FittedEstimator, checked_source
+from kdmaps.utils.threads import one_blas_thread
 from kdmaps.utils.types import RandomStateLike, SamplesLike
 from kdmaps.utils.validation import check_positive_integer, checked_random_state, checked_weight, unit_weight
 
 
+@one_blas_thread()
 def diffusion_tensor(
     runs: Any, *, time_step: float | None = None, lag: int = 1, random_state: RandomStateLike = 0
 ) -> LearnedDiffusion:
@@ -60,6 +62,7 @@ def diffusion_tensor(
     return learn_diffusion(read, lag, random_state=random_state)
 
 
+@one_blas_thread()
 def where_to_start(
     model: FittedEstimator,
     X: SamplesLike,

@@ -5,10 +5,12 @@ from typing import Any
 from kdmaps.checks import warn_of
 from kdmaps.clocks.runs import Runs
 from kdmaps.clocks.swarms import SwarmWeights, swarm_of
+from kdmaps.utils.threads import one_blas_thread
 from kdmaps.utils.types import RandomStateLike
 from kdmaps.utils.validation import check_positive_integer, seed_of
 
 
+@one_blas_thread()
 def swarm_weights(runs: Any, *, lag: int = 2, random_state: RandomStateLike = 0) -> SwarmWeights:
     """Estimate the weights with which the frames of many short unbiased runs represent the stationary law.
 

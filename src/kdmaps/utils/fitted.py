@@ -22,7 +22,7 @@ def model_and_samples(model: Any, X: Any, kind: type | tuple[type, ...] = BaseEs
         steps = model[:-1]
         X = X if X is None or not len(steps) else steps.transform(X)
         model = model[-1]
-    if isinstance(model, kind):
+    if isinstance(model, kind) or (kind is BaseEstimator and hasattr(model, "modes_")):
         check_is_fitted(model)
         return model, X
     refuse_swapped(X)
