@@ -315,7 +315,7 @@ def test_modes_of_a_few_rows_come_last_in_a_grid():
 def test_scores_of_the_paper_are_guarded_from_coarse_to_fine(scoring):
     X = np.random.default_rng(0).standard_normal((200, 2))
     X[:4] = 6 + 0.1 * X[:4]  # enough for the folds to agree on their mode
-    settings = {"families": ("gaussian",), "cv": 2, "n_features": 60, "random_state": 0}
+    settings = {"families": ("gaussian",), "cv": 2, "n_features": 60, "isolated": "keep", "random_state": 0}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = kdmaps.KernelSearchCV(1, scoring=scoring, **settings).fit(X).search_result_

@@ -39,7 +39,7 @@ def isolate(source: Source, fit: FitSpec, weight: np.ndarray | None, trajectorie
     """Leave out detached rows, and warn of them.
 
     Only rows in memory, or in a mapped file of moderate size, are examined: a subsample lacks groups of a few rows.
-    With a lag, the passages of a trajectory show the time scale of exchange across a gap, and frames cannot be left out.
+    With a lag, the passages of a trajectory show the time scale of exchange across a gap, and no frame can be left out.
     """
     everything = Isolated(source, fit, weight, trajectories)
     if fit.isolated == "keep" or fit.lag is not None:

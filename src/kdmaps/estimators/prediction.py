@@ -34,7 +34,7 @@ def _forecasts(model: Any) -> bool:
 class Predictions:
     """Methods of models that are fitted to trajectories with `reversible=False`."""
 
-    @available_if(_forecasts)
+    @available_if(_forecasts)  # type: ignore[untyped-decorator]
     @one_blas_thread()
     def predict(
         self, X: SamplesLike, steps: ArrayLike = 1, *, time: ArrayLike | None = None, return_std: bool = False

@@ -22,8 +22,10 @@ def model_and_samples(model: Any, X: Any, kind: type | tuple[type, ...] = BaseEs
         steps = model[:-1]
         X = X if X is None or not len(steps) else steps.transform(X)
         model = model[-1]
-    if isinstance(model, kind) or (kind is BaseEstimator and hasattr(model, "modes_")):
+    if isinstance(model, kind):
         check_is_fitted(model)
+        return model, X
+    if kind is BaseEstimator and hasattr(model, "modes_"):  # anything with modes
         return model, X
     refuse_swapped(X)
     raise ArgumentError(
