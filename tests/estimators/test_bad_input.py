@@ -106,7 +106,7 @@ CASES = {
         {"n_components": 2},
         X,
         {"sample_weight": np.r_[1.0, 1.0, np.zeros(N - 2)]},
-        r"2 sample\(s\) \(of positive weight\) are too few",
+        r"2 sample\(s\) of X \(of positive weight\) are too few",
     ),
     "no modes": ({"n_components": 0}, X, {}, "n_components must be a positive integer, got 0"),
     "a mode and a half": ({"n_components": 1.5}, X, {}, "n_components must be a positive integer, got 1.5"),

@@ -58,6 +58,7 @@ def X(problem):
     "independent-samples",
     "mismatch",
     "held-out-factor",
+    "kernel-factor",
     "feature-factor",
 )  # the checks fit blobs and a few points
 def test_scikit_learn_contract(estimator, check):
