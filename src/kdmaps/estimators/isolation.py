@@ -14,9 +14,6 @@ from kdmaps.data.sources import ArraySource, Source
 from kdmaps.forms.diffusion import Factor, is_per_sample
 from kdmaps.selection.plan import FitSpec
 
-#: Most numbers of a mapped file that are read to find detached rows.
-MOST_MAPPED = 20_000_000
-
 
 @dataclass(frozen=True, eq=False)
 class Isolated:
@@ -38,15 +35,16 @@ class Isolated:
 def isolate(source: Source, fit: FitSpec, weight: np.ndarray | None, trajectories: Any) -> Isolated:
     """Leave out detached rows, and warn of them.
 
-    Only rows in memory, or in a mapped file of moderate size, are examined: a subsample lacks groups of a few rows.
-    With a lag, the passages of a trajectory show the time scale of exchange across a gap, and no frame can be left out.
+    Only rows in memory are examined: a subsample of a file lacks groups of a few rows. With a lag, the passages of a
+    trajectory show the time scale of exchange across a gap, and no frame can be left out.
     """
     everything = Isolated(source, fit, weight, trajectories)
     if fit.isolated == "keep" or fit.lag is not None:
         return everything
-    if not isinstance(source, ArraySource) or not (source.many_passes or source.array.size <= MOST_MAPPED):
+    if not isinstance(source, ArraySource) or not source.many_passes:
         return everything
-    X = source.read(slice(None))[1]  # raises an error for NaN
+    X = source.array
+    source.read(slice(0))  # raises an error for NaN
     n = len(X)
     found = find_groups(X, weight)
     if not found:

@@ -27,8 +27,12 @@ FEATURES_WITHOUT_NOISE = 100
 
 
 def _forecasts(model: Any) -> bool:
-    """Return whether a model is of trajectories with `reversible=False`; scikit-learn expects others not to predict."""
-    return model.get_params(deep=False).get("reversible") is False
+    """Return whether a fitted model forecasts; others have no `predict`, as scikit-learn expects, for this reason."""
+    try:
+        checked_propagator(model)
+    except NotApplicable as reason:
+        raise AttributeError(str(reason)) from reason
+    return True
 
 
 class Predictions:
