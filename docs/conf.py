@@ -60,6 +60,7 @@ SKLEARN = [
     "get_metadata_routing",
     "get_params",
     "set_fit_request",
+    "set_predict_request",
     "set_output",
     "set_params",
     "set_partial_fit_request",
